@@ -1,0 +1,6 @@
+export {
+  type CommandChannel,
+  type CommandChannelOptions,
+  openCommandChannel,
+  type ReceivedCommand,
+} from './command-channel.ts';

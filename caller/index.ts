@@ -1,0 +1,7 @@
+export {
+  type CalleeMessage,
+  type EventChannel,
+  type EventChannelOptions,
+  openEventChannel,
+  type ReceivedEvent,
+} from './event-channel.ts';
