@@ -22,7 +22,8 @@ const SECRET_KEYS = new Set([
   'key',
   'pfx',
 ]);
-const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s/@:]*(?::[^\s@]*)?@/gi;
+/** Greedy up to the last at sign: a password may hold one, unescaped. */
+const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s"'<>]*@/gi;
 const REDACTED = '[redacted]';
 const DEEPEST = 12;
 

@@ -12,10 +12,10 @@ export interface StoreHarness {
    */
   readonly loseNextAcknowledgement: ((store: Store) => Promise<void>) | undefined;
   /**
-   * Starts another operating-system process on the same data which performs `program` and answers with its result.
-   * `undefined` where the data is not shared between processes.
+   * Starts another operating-system process on the same data, which calls {@link runOtherProcessProgram}; resolves when
+   * it has ended well. `undefined` where the data is not shared between processes.
    */
-  readonly inOtherProcess: ((program: OtherProcessProgram) => Promise<unknown>) | undefined;
+  readonly inOtherProcess: ((program: OtherProcessProgram) => Promise<void>) | undefined;
 }
 
 /** What another process is asked to do: `times` conditional increments of one counter row, retrying on conflict. */
@@ -27,4 +27,16 @@ export interface OtherProcessProgram {
     readonly column: string;
     readonly times: number;
   };
+}
+
+/** Performs `program`; also the contract's own way to count. */
+export async function runOtherProcessProgram(store: Store, { increment }: OtherProcessProgram): Promise<void> {
+  const { table, key, column, times } = increment;
+  for (let done = 0; done < times; ) {
+    const row = await store.get(table, key);
+    const value = row?.[column];
+    if (typeof value !== 'number') throw new TypeError(`${table}.${column} is not a number`);
+    const answer = await store.commit([{ patch: table, key, set: { [column]: value + 1 }, if: { [column]: value } }]);
+    if (answer === 'committed') done++;
+  }
 }

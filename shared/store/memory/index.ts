@@ -1,0 +1,1 @@
+export { createMemoryStore, MemoryData, type MemoryStoreOptions } from './memory-store.ts';

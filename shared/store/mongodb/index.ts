@@ -1,0 +1,1 @@
+export { connectMongoDb, type MongoDbStore, type MongoDbStoreOptions } from './mongodb-store.ts';
