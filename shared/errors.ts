@@ -22,6 +22,12 @@ const RETRYABLE = {
   store_value_invalid: false,
   store_record_too_large: false,
   store_closed: false,
+  session_illegal_transition: false,
+  session_closed: false,
+  session_taken_over: false,
+  session_handed_over: false,
+  checkpoint_too_large: false,
+  callee_closed: false,
 } as const;
 
 export type HcpErrorCode = keyof typeof RETRYABLE;

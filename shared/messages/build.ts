@@ -61,6 +61,13 @@ export function buildMessage<Type extends MessageType>(
   return { message, body, properties: propertiesOf(message, draft.senderId, now) };
 }
 
+/** A message we built earlier, from its stored bytes: the bytes stay as they are. */
+export function restoreMessage(body: Buffer, senderId: string): BuiltMessage {
+  // Only what buildMessage made is stored.
+  const message = JSON.parse(body.toString()) as Messages[MessageType];
+  return { message, body, properties: propertiesOf(message, senderId, Date.parse(message.timestamp)) };
+}
+
 /** Senders use the nine standard events or an extension's own (D-25). */
 function eventFault(message: Messages[MessageType]): MessageFault | undefined {
   if (message.type !== 'event') return undefined;

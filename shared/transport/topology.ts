@@ -55,6 +55,16 @@ export function commandQueue(calleeId: string, options: QueueOptions = {}): Queu
   };
 }
 
+/** Where one of several instances of a callee is told to look into the store. Nothing in it is worth keeping. */
+export function instanceQueue(calleeId: string, instanceId: string): QueueDeclaration {
+  const route = instanceRoute(calleeId, instanceId);
+  return {
+    ...commandQueue(calleeId, { profile: 'spec', maxLength: 100 }),
+    name: `hcp.cmd.${route.routingKey}`,
+    bindings: [route],
+  };
+}
+
 /** Where a caller receives everything callees send it. */
 export function eventQueue(callerId: string, options: QueueOptions = {}): QueueDeclaration {
   const id = parseHarnessId(callerId, 'callerId');
@@ -92,6 +102,11 @@ export function deadLetterQueue(queue: QueueDeclaration): QueueDeclaration {
 
 export function commandRoute(calleeId: string): Route {
   return { exchange: 'hcp.commands', routingKey: parseHarnessId(calleeId, 'calleeId') };
+}
+
+export function instanceRoute(calleeId: string, instanceId: string): Route {
+  const { exchange, routingKey } = commandRoute(calleeId);
+  return { exchange, routingKey: `${routingKey}.${parseHarnessId(instanceId, 'instanceId')}` };
 }
 
 /** The session word is `none` when there is no session, so `{caller}.*.task_rejected` still matches (D-02). */

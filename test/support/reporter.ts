@@ -24,8 +24,16 @@ function printContracts(modules: readonly TestModule[]): void {
   for (const suite of suites) {
     const tests = [...suite.children.allTests()];
     const passed = tests.filter((test) => test.result().state === 'passed').length;
-    console.log(`${suite.name}: ${passed} of ${tests.length} passed`);
+    console.log(`${suite.name}: ${passed} of ${tests.length} passed${skipNotes(tests)}`);
   }
+}
+
+/** Why tests did not run, each reason once: a contract without its server must not look like one that was kept. */
+function skipNotes(tests: readonly TestCase[]): string {
+  const skipped = tests.map((test) => test.result()).filter((result) => result.state === 'skipped');
+  if (skipped.length === 0) return '';
+  const reasons = new Set(skipped.map(({ note }) => note ?? 'no reason given'));
+  return `, ${skipped.length} skipped: ${[...reasons].join('; ')}`;
 }
 
 function printUncited(tests: readonly TestCase[]): void {

@@ -18,6 +18,7 @@ export function createClient({ url, options, allowInsecure }: ConnectionOptions)
   const client = parse(url, {
     serverSelectionTimeoutMS: PATIENCE_MS,
     connectTimeoutMS: PATIENCE_MS,
+    appName: 'hcp-sdk',
     ...options,
     // A write whose answer is lost is repeated under the same number, and the server answers again.
     retryWrites: true,

@@ -18,6 +18,7 @@ import { filterOf, findOf, type RowDocument, toDocument, toValues } from './docu
 import { Doubt } from './doubt.ts';
 import { isDuplicate, isTransient, leavesDoubt, SomeConflict, toStoreError } from './errors.ts';
 import { prepareLayout, writeBarrier } from './layout.ts';
+import { OrphanedTransactions } from './orphans.ts';
 import { applyGroups, applyOne, type CollectionOf, group } from './writes.ts';
 
 export interface MongoDbStoreOptions {
@@ -71,6 +72,7 @@ export async function connectMongoDb(options: MongoDbStoreOptions): Promise<Mong
 function createEngine(client: MongoClient, db: Db): Engine {
   const collectionOf: CollectionOf = (table) => db.collection<RowDocument>(`hcp_${table.name}`);
   const doubt = new Doubt(() => writeBarrier(db));
+  const orphans = new OrphanedTransactions(client);
 
   const read = (session?: ClientSession): Pick<Engine, 'get' | 'scan'> => ({
     async get(table, key) {
@@ -177,13 +179,15 @@ function createEngine(client: MongoClient, db: Db): Engine {
   return {
     ...read(),
     async commit(writes) {
-      return writes.length === 1 ? directly((session) => applyInOrder(session, writes)) : commitTogether(writes);
+      return orphans.clearWayFor(() =>
+        writes.length === 1 ? directly((session) => applyInOrder(session, writes)) : commitTogether(writes),
+      );
     },
     async append(table, rows) {
       const documents = rows.map((row) => toDocument(table, row));
-      return directly((session) => insertAll(session, table, documents));
+      return orphans.clearWayFor(() => directly((session) => insertAll(session, table, documents)));
     },
-    transaction: (work) => transaction(work),
+    transaction: (work) => orphans.clearWayFor(() => transaction(work)),
     async now() {
       const { localTime } = await db.admin().command({ hello: 1 });
       return Number(localTime);
