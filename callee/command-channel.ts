@@ -25,6 +25,9 @@ export interface CommandChannelOptions {
 /** A valid command and what the broker knows of its sender. */
 export interface ReceivedCommand {
   readonly message: TaskSubmit | Abort;
+  /** The message as it came. */
+  readonly body: Uint8Array;
+  readonly headers: Readonly<Record<string, unknown>>;
   /** The login the broker checked, if any. */
   readonly userId: string | undefined;
   /** What the sender calls itself. */
@@ -66,7 +69,8 @@ export function openCommandChannel(options: CommandChannelOptions): CommandChann
       logger.error({ message_id: message.message_id, type: message.type }, 'Not a command: dead-lettered');
       return delivery.reject();
     }
-    await handler({ message, userId: delivery.properties.userId, appId: delivery.properties.appId });
+    const { userId, appId, headers = {} } = delivery.properties;
+    await handler({ message, body: delivery.body, headers, userId, appId });
     delivery.ack();
   }
 

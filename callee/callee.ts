@@ -1,0 +1,263 @@
+import type { Capability, TaskSubmit } from '../schemas/types.ts';
+import { GroupCommitter } from '../session/group-committer.ts';
+import { delay } from '../shared/clock.ts';
+import { HcpError, isHcpError } from '../shared/errors.ts';
+import { createSchemaSandbox, type SchemaSandbox } from '../shared/foreign-schema/sandbox.ts';
+import { instanceQueue, instanceRoute } from '../shared/transport/topology.ts';
+import type { Consumer } from '../shared/transport/transport.ts';
+import { Aborts } from './aborts.ts';
+import { Capabilities, offer } from './capabilities.ts';
+import { type CommandChannel, openCommandChannel, type ReceivedCommand } from './command-channel.ts';
+import type { Host } from './host.ts';
+import { Instances } from './instances.ts';
+import { type CalleeOptions, type CalleeSettings, resolveCalleeOptions } from './options.ts';
+import { EventOutbox } from './outbox.ts';
+import { outputFault } from './outputs.ts';
+import { type RecoveryParts, takeSessionsOf } from './recovery.ts';
+import { purgeSessions } from './retention.ts';
+import type { Cleanup, Executor } from './run.ts';
+import type { LiveSession } from './session.ts';
+import { Submissions } from './submissions.ts';
+import { CalleeTelemetry } from './telemetry.ts';
+
+/** What a harness vendor embeds. */
+export interface Callee extends AsyncDisposable {
+  /** Offers a capability. Before {@link start}. Throws `TypeError` for a declaration that is invalid. */
+  capability(declaration: Capability, executor: Executor, options?: { readonly cleanup?: Cleanup }): this;
+  /** Continues the sessions that were left behind, then takes commands (HCP-119). */
+  start(): Promise<void>;
+  /**
+   * Takes no more commands, gives running tasks that have no checkpoint time to end, hands the others over, publishes what
+   * is left. Idempotent. The transport and the store stay open: they are yours.
+   */
+  close(): Promise<void>;
+}
+
+/** Makes a callee. Does no I/O; throws `TypeError`, one sentence, for options that cannot work. */
+export function createCallee(options: CalleeOptions): Callee {
+  return new CalleeProcess(resolveCalleeOptions(options));
+}
+
+const HOUR_MS = 3_600_000;
+
+class CalleeProcess implements Callee {
+  readonly #settings: CalleeSettings;
+  readonly #capabilities = new Capabilities();
+  readonly #live = new Map<string, LiveSession>();
+  readonly #instances: Instances;
+  readonly #sandbox: SchemaSandbox = createSchemaSandbox();
+  readonly #outbox: EventOutbox;
+  readonly #committer: GroupCommitter;
+  readonly #channel: CommandChannel;
+  readonly #submissions: Submissions;
+  readonly #aborts: Aborts;
+  readonly #recovery: RecoveryParts;
+  readonly #closing = new AbortController();
+  readonly #timers = new Set<unknown>();
+  #consumers: Consumer[] = [];
+  #sweeping: Promise<void> | undefined;
+  #started = false;
+  #closed: Promise<void> | undefined;
+
+  constructor(settings: CalleeSettings) {
+    const { calleeId, transport, store, queue, prefetch, limits, clock, logger, maxBacklog } = settings;
+    this.#settings = settings;
+    this.#instances = new Instances(store, settings);
+    this.#outbox = new EventOutbox({ transport, store, clock, logger, maxBacklog });
+    this.#committer = new GroupCommitter(store, { clock, logger });
+    this.#channel = openCommandChannel({ calleeId, transport, queue, prefetch, limits, clock, logger });
+    const host: Host = {
+      settings,
+      clock,
+      logger,
+      store,
+      capabilities: this.#capabilities,
+      committer: this.#committer,
+      outbox: this.#outbox,
+      telemetry: new CalleeTelemetry(clock, () => this.#outbox.backlog),
+      outputFault: (capability, task, result) => outputFault(this.#sandbox, capability, task, result),
+      forget: (session) => {
+        const { sessionId } = session.record;
+        host.telemetry.left(sessionId);
+        if (this.#live.get(sessionId) === session) this.#live.delete(sessionId);
+      },
+    };
+    const { policy, maxDurationMs, gateTimeoutMs } = settings;
+    const gate = {
+      ...{ policy, maxDurationMs, gateTimeoutMs, clock, logger, closing: this.#closing.signal },
+      ...{ capabilities: this.#capabilities, sandbox: this.#sandbox },
+    };
+    const common = { host, live: this.#live, instanceId: () => this.#instances.id };
+    this.#submissions = new Submissions({ ...common, gate, channel: this.#channel });
+    this.#aborts = new Aborts({ host, live: this.#live, ring: (instanceId) => this.#ring(instanceId) });
+    this.#recovery = { ...common, submissions: this.#submissions };
+  }
+
+  capability(declaration: Capability, executor: Executor, { cleanup }: { readonly cleanup?: Cleanup } = {}): this {
+    if (this.#started) throw new TypeError('capability() must be called before start()');
+    this.#capabilities.add(offer(declaration, executor, cleanup));
+    return this;
+  }
+
+  async start(): Promise<void> {
+    if (this.#started) throw new TypeError('start() must be called once');
+    if (this.#capabilities.isEmpty) throw new TypeError('start() needs a capability: call capability() first');
+    this.#started = true;
+    const { leaseMs, logger } = this.#settings;
+    await this.#instances.register();
+    await takeSessionsOf(this.#recovery, this.#instances.id);
+    await this.#sweep();
+    await this.#listenToBell();
+    this.#consumers.push(await this.#channel.consume((command) => this.#obey(command)));
+    await this.#aborts.takeStored();
+    this.#every(leaseMs / 3, () => this.#tick());
+    this.#every(HOUR_MS, () => this.#purge());
+    logger.info({ callee_id: this.#settings.calleeId, instance_id: this.#instances.id }, 'The callee takes commands');
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    const { clock, closeTimeoutMs } = this.#settings;
+    this.#closing.abort(new HcpError('callee_closed', 'The callee is closed'));
+    for (const timer of this.#timers) clock.clearTimeout(timer);
+    const enough = new AbortController();
+    const timeUp = delay(clock, closeTimeoutMs, enough.signal).catch(() => {});
+    await Promise.race([Promise.all(this.#consumers.map((consumer) => consumer.close())), timeUp]);
+    await this.#sweeping;
+    await Promise.race([this.#handOver(timeUp), timeUp]);
+    await Promise.race([this.#outbox.drained(), timeUp]);
+    enough.abort();
+    await this.#outbox.close();
+    await this.#release();
+    await this.#committer.close();
+    await this.#sandbox.close();
+  }
+
+  /** Those that another instance can continue stop at once; the others get the time there is. */
+  async #handOver(timeUp: Promise<void>): Promise<void> {
+    const sessions = [...this.#live.values()];
+    for (const session of sessions) if (session.isResumable) session.leave();
+    await Promise.race([Promise.all(sessions.map((session) => session.ended())), timeUp]);
+    for (const session of sessions) session.leave();
+  }
+
+  /** Nobody's sessions now, and the others are told. */
+  async #release(): Promise<void> {
+    if (!this.#started) return;
+    const { store, transport, calleeId, logger } = this.#settings;
+    try {
+      await this.#disown();
+      const { living } = await this.#instances.others();
+      await this.#instances.forget(this.#instances.id);
+      for (const other of living) this.#ring(other);
+      await transport.remove(instanceQueue(calleeId, this.#instances.id));
+    } catch (error) {
+      // They wait for the lease instead.
+      logger.warn({ err: error, store: store.constructor.name }, 'Sessions could not be handed over');
+    }
+  }
+
+  async #disown(): Promise<void> {
+    const { store, calleeId } = this.#settings;
+    const where = [calleeId, 1, this.#instances.id];
+    for (;;) {
+      const rows = await store.scan('sessions', 'by_owner', { where });
+      if (rows.length === 0) return;
+      await store.commit(rows.map((row) => ({ patch: 'sessions', key: [String(row.session_id)], set: { owner: '' } })));
+    }
+  }
+
+  async #obey(command: ReceivedCommand): Promise<void> {
+    const { message } = command;
+    if (message.type === 'abort') return this.#aborts.take({ ...command, message });
+    // The channel lets through nothing else.
+    return this.#submissions.take({ ...command, message: message as TaskSubmit });
+  }
+
+  /** Takes what dead or closed instances left behind, and the commands other instances stored for us. One at a time. */
+  #sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweepOnce().finally(() => {
+      this.#sweeping = undefined;
+    });
+    return this.#sweeping;
+  }
+
+  async #sweepOnce(): Promise<void> {
+    const { calleeId, transport, logger } = this.#settings;
+    const { dead } = await this.#instances.others();
+    for (const owner of ['', ...dead]) {
+      const taken = await takeSessionsOf(this.#recovery, owner);
+      if (taken > 0) logger.warn({ from: owner, taken }, 'Took over sessions');
+      if (owner === '') continue;
+      await this.#instances.forget(owner);
+      await transport.remove(instanceQueue(calleeId, owner));
+    }
+    await this.#aborts.takeStored();
+  }
+
+  async #tick(): Promise<void> {
+    if (!(await this.#instances.renew())) {
+      this.#settings.logger.error({ instance_id: this.#instances.id }, 'The lease was lost: all sessions stop here');
+      for (const session of [...this.#live.values()]) session.lose();
+      await this.#instances.register();
+      await takeSessionsOf(this.#recovery, this.#instances.id);
+    }
+    await this.#sweep();
+  }
+
+  async #purge(): Promise<void> {
+    const { store, calleeId, clock, retentionMs, logger } = this.#settings;
+    const before = clock.now() - retentionMs;
+    const purged = await purgeSessions(store, calleeId, before, (sessionId) => this.#outbox.drop(sessionId));
+    if (purged > 0) logger.info({ purged }, 'Removed sessions past their retention');
+  }
+
+  /** Other instances ring when there is something in the store for us. Without the right to a queue we look at every tick. */
+  async #listenToBell(): Promise<void> {
+    const { calleeId, transport, logger } = this.#settings;
+    const answer = async () => {
+      if (!this.#closing.signal.aborted) await this.#sweep();
+    };
+    try {
+      const bell = instanceQueue(calleeId, this.#instances.id);
+      const consumer = await transport.consume(bell, (delivery) => {
+        delivery.ack();
+        return answer();
+      });
+      this.#consumers.push(consumer);
+    } catch (error) {
+      if (!isHcpError(error, 'topology_forbidden') && !isHcpError(error, 'topology_missing')) throw error;
+      logger.warn({ err: error }, 'No queue of its own for this instance: it looks into the store now and then');
+    }
+  }
+
+  #ring(instanceId: string): void {
+    const { calleeId, transport, logger } = this.#settings;
+    const route = instanceRoute(calleeId, instanceId);
+    transport.publish({ route, body: new Uint8Array(), properties: { appId: calleeId } }).catch((error: unknown) => {
+      logger.warn({ err: error, instance_id: instanceId }, 'An instance could not be told: it will look by itself');
+    });
+  }
+
+  /** Again and again, one at a time, until closed; what fails is told and tried at the next turn. */
+  #every(ms: number, work: () => Promise<void>): void {
+    const { clock, logger } = this.#settings;
+    const timer = clock.setTimeout(() => {
+      this.#timers.delete(timer);
+      work()
+        .catch((error: unknown) => logger.error({ err: error }, 'A periodic task failed'))
+        .finally(() => {
+          if (!this.#closing.signal.aborted) this.#every(ms, work);
+        });
+    }, ms);
+    this.#timers.add(timer);
+  }
+}

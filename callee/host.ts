@@ -1,0 +1,27 @@
+import type { TaskSubmitPayload } from '../schemas/types.ts';
+import type { GroupCommitter } from '../session/group-committer.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { Logger } from '../shared/logger.ts';
+import type { Store } from '../shared/store/store.ts';
+import type { Capabilities, OfferedCapability } from './capabilities.ts';
+import type { CalleeSettings } from './options.ts';
+import type { EventOutbox } from './outbox.ts';
+import type { TaskResult } from './run.ts';
+import type { LiveSession } from './session.ts';
+import type { CalleeTelemetry } from './telemetry.ts';
+
+/** What a session needs of the callee it runs in. */
+export interface Host {
+  readonly settings: CalleeSettings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly store: Store;
+  readonly capabilities: Capabilities;
+  readonly committer: GroupCommitter;
+  readonly outbox: EventOutbox;
+  readonly telemetry: CalleeTelemetry;
+  /** What is wrong with a result, if anything. */
+  outputFault(capability: OfferedCapability, task: TaskSubmitPayload, result: TaskResult): Promise<string | undefined>;
+  /** The session has ended or is lost: it takes no more commands. */
+  forget(session: LiveSession): void;
+}

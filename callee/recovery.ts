@@ -1,0 +1,65 @@
+import { readCheckpoints } from '../session/checkpoints.ts';
+import { isTerminal } from '../session/lifecycle.ts';
+import { readTail } from '../session/log.ts';
+import { recordOf, type SessionRecord } from '../session/record.ts';
+import { isHcpError } from '../shared/errors.ts';
+import type { Row } from '../shared/store/store.ts';
+import type { Host } from './host.ts';
+import { LiveSession } from './session.ts';
+import type { Submissions } from './submissions.ts';
+
+export interface RecoveryParts {
+  readonly host: Host;
+  readonly live: Map<string, LiveSession>;
+  readonly submissions: Submissions;
+  readonly instanceId: () => string;
+}
+
+const PAGE = 200;
+const AT_ONCE = 64;
+
+/** Takes every session of a gone owner and continues it. Resolves when all of them are ours, or somebody else's. */
+export async function takeSessionsOf(parts: RecoveryParts, owner: string): Promise<number> {
+  const { host } = parts;
+  let taken = 0;
+  let after: Row | undefined;
+  for (;;) {
+    const where = [host.settings.calleeId, 1, owner];
+    const rows = await host.store.scan('sessions', 'by_owner', { where, limit: PAGE, ...(after && { after }) });
+    // Under our own name lie those of an earlier life beside those that run.
+    const records = rows.map(recordOf).filter(({ sessionId }) => !parts.live.has(sessionId));
+    for (let start = 0; start < records.length; start += AT_ONCE) {
+      const claims = records.slice(start, start + AT_ONCE).map((record) => takeOver(parts, record));
+      taken += (await Promise.all(claims)).filter(Boolean).length;
+    }
+    if (rows.length < PAGE) return taken;
+    after = rows.at(-1);
+  }
+}
+
+async function takeOver(parts: RecoveryParts, record: SessionRecord): Promise<boolean> {
+  const { host, live, submissions } = parts;
+  const { sessionId, owner, epoch, state, trace } = record;
+  const tail = await readTail(host.store, sessionId);
+  const checkpoints = isTerminal(state) ? [] : await readCheckpoints(host.store, sessionId, host.logger);
+  host.telemetry.began(record, JSON.parse(trace));
+  const session = new LiveSession(host, { ...record, owner: parts.instanceId(), epoch: epoch + 1 }, tail, checkpoints);
+  live.set(sessionId, session);
+  try {
+    // First in the outbox: what an earlier life said comes before what we say.
+    await session.republish();
+    const next = await session.takeOver({ owner, epoch });
+    host.logger.info(
+      { session_id: sessionId, caller_id: record.callerId, from: owner, state, next },
+      'Session taken over',
+    );
+    if (next === 'judge') await submissions.judge(session);
+    else if (next === 'clean') session.cleanUpAgain();
+    else if (next === 'over') host.forget(session);
+    else if (session.capability) session.start(session.capability);
+    return true;
+  } catch (error) {
+    if (!isHcpError(error, 'session_taken_over')) throw error;
+    return false; // another instance was faster
+  }
+}

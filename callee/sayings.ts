@@ -1,0 +1,77 @@
+import type { TaskFailedPayload } from '../schemas/types.ts';
+import { advance, isTerminal, type Move, type SessionState } from '../session/lifecycle.ts';
+import { formatDuration } from '../shared/durations.ts';
+import { isHcpError } from '../shared/errors.ts';
+import type { Terms } from './gate.ts';
+import { isTaskFailure } from './run.ts';
+import type { Saying } from './session-writer.ts';
+
+/** The start of every session: accepted, created, running (D-07). */
+export function acceptance(
+  terms: Terms,
+  session: { readonly token: string; readonly inReplyTo: string; readonly abortTimeoutMs: number },
+): Saying[] {
+  const { token, inReplyTo, abortTimeoutMs } = session;
+  return [
+    {
+      type: 'task_accepted',
+      payload: {
+        session_token: token,
+        risk_level: terms.riskLevel,
+        data_classification: terms.dataClassification,
+        safety_envelope: terms.safetyEnvelope,
+        constraints: {
+          max_duration: formatDuration(terms.maxDurationMs),
+          abort_timeout: formatDuration(abortTimeoutMs),
+        },
+        in_reply_to: inReplyTo,
+      },
+    },
+    {
+      event: 'session_created',
+      data: { state: 'PENDING', risk_level: terms.riskLevel, session_token: token },
+    },
+    stateChanged('PENDING', 'RUNNING', 'safety_check_passed'),
+  ];
+}
+
+export function stateChanged(from: SessionState, to: SessionState, reason: string): Saying {
+  return { event: 'state_changed', data: { from_state: from, to_state: to, reason } };
+}
+
+/** What a session says while it makes `moves`: its result before the terminal state, `session_closed` last (D-09). */
+export function journey(
+  from: SessionState,
+  moves: readonly Move[],
+  reason: string,
+  result?: Saying,
+): { readonly state: SessionState; readonly sayings: readonly Saying[] } {
+  const sayings: Saying[] = [];
+  let state = from;
+  for (const move of moves) {
+    const to = advance(state, move);
+    if (isTerminal(to) && result !== undefined) sayings.push(result);
+    sayings.push(stateChanged(state, to, reason));
+    state = to;
+  }
+  if (state === 'COMPLETED' || state === 'FAILED' || state === 'ABORTED') {
+    sayings.push({ event: 'session_closed', data: { final_state: state, reason } });
+  }
+  return { state, sayings };
+}
+
+/** How a thrown error is told to the caller (HCP-128). */
+export function failureOf(error: unknown): TaskFailedPayload {
+  const failure = isTaskFailure(error) ? error : undefined;
+  return {
+    error_code: failure?.errorCode ?? (isHcpError(error) ? 'internal_error' : 'execution_error'),
+    error_message: messageOf(error, 'The task failed'),
+    error_details: failure?.details ?? {},
+    ...(failure?.partialOutputs && { partial_outputs: failure.partialOutputs }),
+    ...(failure?.artifacts && { artifacts: [...failure.artifacts] }),
+  };
+}
+
+export function messageOf(error: unknown, otherwise: string): string {
+  return error instanceof Error && error.message !== '' ? error.message : otherwise;
+}

@@ -1,0 +1,128 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { TaskSubmit } from '../schemas/types.ts';
+import { EMPTY_LOG } from '../session/log.ts';
+import { rowOf, type SessionRecord } from '../session/record.ts';
+import { isHcpError } from '../shared/errors.ts';
+import { newSessionId } from '../shared/ids.ts';
+import { restoreMessage } from '../shared/messages/build.ts';
+import type { CommandChannel, ReceivedCommand } from './command-channel.ts';
+import { type GateParts, type Judgement, judge, UNJUDGED } from './gate.ts';
+import type { Host } from './host.ts';
+import { LiveSession } from './session.ts';
+
+export interface SubmissionParts {
+  readonly host: Host;
+  readonly gate: GateParts;
+  readonly channel: CommandChannel;
+  readonly live: Map<string, LiveSession>;
+  readonly instanceId: () => string;
+}
+
+/** Takes tasks in: each once, whoever asks however often (HCP-102). */
+export class Submissions {
+  readonly #parts: SubmissionParts;
+
+  constructor(parts: SubmissionParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when the decision and its messages are durable; the work goes on after that. */
+  async take(command: ReceivedCommand & { readonly message: TaskSubmit }): Promise<void> {
+    const { host, live } = this.#parts;
+    const record = this.#record(command);
+    const { calleeId, callerId, messageId, sessionId } = record;
+    const fingerprint = createHash('sha256').update(command.body).digest('hex');
+    const row = { callee_id: calleeId, caller_id: callerId, message_id: messageId, session_id: sessionId };
+    const outcome = await host.committer.commit({
+      fence: { broken: false },
+      entries: [],
+      writes: [
+        { insert: 'answers', row: { ...row, fingerprint, answer: null } },
+        { insert: 'sessions', row: rowOf(record) },
+      ],
+    });
+    if (outcome === 'conflict' && !(await this.#isOurs(record))) return this.#repeat(record, fingerprint);
+    const session = new LiveSession(host, record, EMPTY_LOG);
+    live.set(sessionId, session);
+    await this.judge(session);
+  }
+
+  /** Runs the gate on a stored submit, now or again after a restart. */
+  async judge(session: LiveSession): Promise<void> {
+    const { callerId, userId } = session.record;
+    const judgement = await judge(this.#parts.gate, { callerId, userId, task: session.task });
+    try {
+      await this.#pronounce(session, judgement).catch((error: unknown) => {
+        if (!isHcpError(error, 'message_invalid') && !isHcpError(error, 'message_too_large')) throw error;
+        const { sessionId: session_id, messageId: message_id } = session.record;
+        this.#parts.host.logger.error({ err: error, session_id, message_id }, 'The policy said what no message can');
+        return session.reject(UNJUDGED);
+      });
+    } catch (error) {
+      if (!isHcpError(error, 'session_taken_over')) throw error;
+    }
+  }
+
+  async #pronounce(session: LiveSession, judgement: Judgement): Promise<void> {
+    if ('rejection' in judgement) return session.reject(judgement.rejection);
+    await session.accept(judgement.terms, randomBytes(32).toString('base64url'));
+    session.start(judgement.terms.capability);
+  }
+
+  #record({
+    message,
+    body,
+    headers,
+    userId,
+    appId,
+  }: ReceivedCommand & { readonly message: TaskSubmit }): SessionRecord {
+    const { host, instanceId } = this.#parts;
+    const now = host.clock.now();
+    const names = {
+      sessionId: newSessionId(),
+      calleeId: host.settings.calleeId,
+      callerId: message.payload.caller_id,
+    };
+    return {
+      ...names,
+      messageId: message.message_id,
+      owner: instanceId(),
+      epoch: 1,
+      state: 'PENDING',
+      request: Buffer.from(body).toString(),
+      userId,
+      appId,
+      trace: JSON.stringify(host.telemetry.began(names, headers)),
+      token: undefined,
+      version: undefined,
+      riskLevel: undefined,
+      maxDurationMs: undefined,
+      createdAt: now,
+      updatedAt: now,
+      runningSince: undefined,
+      deadlineAt: undefined,
+      closedAt: undefined,
+      publishedThrough: 0,
+      active: true,
+    };
+  }
+
+  /** A commit whose answer was lost meets itself. */
+  async #isOurs({ sessionId }: SessionRecord): Promise<boolean> {
+    return (await this.#parts.host.store.get('sessions', [sessionId])) !== undefined;
+  }
+
+  /** The same submit again: the stored answer, byte for byte, or nothing while there is none (D-15). */
+  async #repeat({ calleeId, callerId, messageId, sessionId }: SessionRecord, fingerprint: string): Promise<void> {
+    const { host, channel } = this.#parts;
+    host.telemetry.left(sessionId);
+    const row = await host.store.get('answers', [calleeId, callerId, messageId]);
+    const known = { message_id: messageId, caller_id: callerId, session_id: row?.session_id };
+    if (row?.fingerprint !== fingerprint) {
+      host.logger.error(known, 'A message id was used again for another task: the first answer counts');
+    }
+    if (typeof row?.answer !== 'string') return host.logger.info(known, 'Repeated submit: not decided yet');
+    host.logger.info(known, 'Repeated submit: answered as before');
+    await channel.publish(callerId, restoreMessage(Buffer.from(row.answer), calleeId));
+  }
+}

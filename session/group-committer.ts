@@ -1,0 +1,180 @@
+import { type Clock, delay } from '../shared/clock.ts';
+import { HcpError, isHcpError } from '../shared/errors.ts';
+import type { Logger } from '../shared/logger.ts';
+import type { Conflict, Store, Write } from '../shared/store/store.ts';
+import { isStored, type LogEntry, logRow } from './log.ts';
+
+/** Shared by all commits of one ownership of a session: broken by the first conflict, and then for good. */
+export interface Fence {
+  broken: boolean;
+  /** Why a commit could never be done: those behind it share its fate, or the log would have a hole. */
+  failure?: unknown;
+}
+
+/** One atomic step of one session: what it said, and what else changes with it. */
+export interface SessionCommit {
+  readonly fence: Fence;
+  readonly entries: readonly LogEntry[];
+  readonly writes?: readonly Write[];
+}
+
+interface Waiting extends SessionCommit {
+  readonly resolve: (outcome: 'committed' | 'conflict') => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const LARGEST_GROUP = 500;
+const FIRST_RETRY_MS = 50;
+const LONGEST_RETRY_MS = 5000;
+
+/**
+ * Commits the steps of many sessions together: while one store commit is under way the next ones collect, and go out as
+ * one. No timer, no added wait when idle. Per session the order of the calls is kept, and nothing is written after a
+ * conflict (another instance has the session then) or a failure.
+ */
+export class GroupCommitter {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #closing = new AbortController();
+  #waiting: Waiting[] = [];
+  #running: Promise<void> | undefined;
+
+  constructor(store: Store, options: { readonly clock: Clock; readonly logger: Logger }) {
+    this.#store = store;
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+  }
+
+  /** Resolves when it is durable. Waits for a store that is away. */
+  commit(commit: SessionCommit): Promise<'committed' | 'conflict'> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...commit, resolve, reject });
+      this.#running ??= this.#run();
+    });
+  }
+
+  /** Resolves when nothing waits. What a store that is away keeps waiting is given up. */
+  async close(): Promise<void> {
+    this.#closing.abort(new HcpError('callee_closed', 'The callee was closed before the store answered'));
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // What is asked for in this turn of the event loop goes together.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.splice(0, LARGEST_GROUP);
+      await this.#commitGroup(group);
+    }
+    this.#running = undefined;
+  }
+
+  async #commitGroup(group: readonly Waiting[]): Promise<void> {
+    let left = group;
+    while (left.length > 0) {
+      const [fenced, alive] = split(left, ({ fence }) => fence.broken || fence.failure !== undefined);
+      for (const { fence, resolve, reject } of fenced) fence.broken ? resolve('conflict') : reject(fence.failure);
+      if (alive.length === 0) return;
+      left = await this.#attempt(alive);
+    }
+  }
+
+  /** Answers those that have to be tried again. */
+  async #attempt(group: readonly Waiting[]): Promise<readonly Waiting[]> {
+    try {
+      const conflict = await this.#persist(group);
+      if (conflict === undefined) {
+        for (const waiting of group) waiting.resolve('committed');
+        return [];
+      }
+      return await this.#isolate(group, conflict);
+    } catch (error) {
+      const [only, ...others] = group;
+      if (only !== undefined && others.length === 0) {
+        only.fence.failure = error;
+        only.reject(error);
+      } else for (const waiting of group) await this.#commitGroup([waiting]);
+      return [];
+    }
+  }
+
+  /** An event needs no transaction: the log's key is the fence, and every prefix of a log is valid. */
+  async #persist(group: readonly Waiting[]): Promise<{ index: number; stored: number } | undefined> {
+    const isPlain = group.every(({ writes = [] }) => writes.length === 0);
+    const sizes = group.map(({ entries, writes = [] }) => entries.length + writes.length);
+    const answer = await this.#patiently(
+      isPlain
+        ? () =>
+            this.#store.append(
+              'log',
+              group.flatMap(({ entries }) => entries.map(logRow)),
+            )
+        : () => this.#store.commit(group.flatMap(writesOf)),
+    );
+    if (answer === 'appended' || answer === 'committed') return undefined;
+    const index = owner(sizes, answer);
+    return { index, stored: isPlain ? index : 0 };
+  }
+
+  async #isolate(
+    group: readonly Waiting[],
+    { index, stored }: { index: number; stored: number },
+  ): Promise<readonly Waiting[]> {
+    for (const waiting of group.slice(0, stored)) waiting.resolve('committed');
+    const culprit = group[index] as Waiting; // the index came from this group
+    const [first] = culprit.entries;
+    // A commit whose answer was lost meets itself.
+    if (first !== undefined && (await this.#patiently(() => isStored(this.#store, first)))) {
+      return this.#remainder(group.slice(stored), culprit);
+    }
+    culprit.fence.broken = true;
+    culprit.resolve('conflict');
+    return group.slice(stored).filter((waiting) => waiting !== culprit);
+  }
+
+  /** Of a step that was appended in part the rest is still to come; a transaction is there as a whole. */
+  async #remainder(group: readonly Waiting[], culprit: Waiting): Promise<readonly Waiting[]> {
+    const entries: LogEntry[] = [];
+    if ((culprit.writes ?? []).length === 0) {
+      for (const entry of culprit.entries) {
+        if (!(await this.#patiently(() => isStored(this.#store, entry)))) entries.push(entry);
+      }
+    }
+    if (entries.length > 0) return group.map((waiting) => (waiting === culprit ? { ...culprit, entries } : waiting));
+    culprit.resolve('committed');
+    return group.filter((waiting) => waiting !== culprit);
+  }
+
+  /** A store that is away is waited for; sequence numbers are spent, so giving up is no choice. */
+  async #patiently<T>(work: () => Promise<T>): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isHcpError(error) || !error.retryable) throw error;
+        this.#closing.signal.throwIfAborted();
+        this.#logger.warn({ err: error, attempt }, 'The store does not answer: trying again');
+        const waitMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
+        await delay(this.#clock, waitMs, this.#closing.signal);
+      }
+    }
+  }
+}
+
+function writesOf({ entries, writes = [] }: SessionCommit): Write[] {
+  return [...entries.map((entry): Write => ({ insert: 'log', row: logRow(entry) })), ...writes];
+}
+
+/** Which step of the group a write belongs to. */
+function owner(sizes: readonly number[], { write }: Conflict): number {
+  let before = 0;
+  return sizes.findIndex((size) => {
+    before += size;
+    return write < before;
+  });
+}
+
+function split<T>(items: readonly T[], test: (item: T) => boolean): [T[], T[]] {
+  return [items.filter(test), items.filter((item) => !test(item))];
+}

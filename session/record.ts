@@ -1,0 +1,95 @@
+import type { RiskLevel } from '../schemas/types.ts';
+import type { Row } from '../shared/store/store.ts';
+import type { SessionState } from './lifecycle.ts';
+
+/** A session as it is stored: what was true after its last transition. */
+export interface SessionRecord {
+  readonly sessionId: string;
+  readonly calleeId: string;
+  readonly callerId: string;
+  /** Of the `task_submit`. */
+  readonly messageId: string;
+  readonly owner: string;
+  readonly epoch: number;
+  readonly state: SessionState;
+  /** The body of the `task_submit`. */
+  readonly request: string;
+  readonly userId: string | undefined;
+  readonly appId: string | undefined;
+  /** The trace it belongs to, as headers in JSON. */
+  readonly trace: string;
+  readonly token: string | undefined;
+  readonly version: string | undefined;
+  readonly riskLevel: RiskLevel | undefined;
+  readonly maxDurationMs: number | undefined;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly runningSince: number | undefined;
+  readonly deadlineAt: number | undefined;
+  readonly closedAt: number | undefined;
+  readonly publishedThrough: number;
+  readonly active: boolean;
+}
+
+export function recordOf(row: Row): SessionRecord {
+  const text = (name: string) => (row[name] === null || row[name] === undefined ? undefined : String(row[name]));
+  const number = (name: string) => (row[name] === null || row[name] === undefined ? undefined : Number(row[name]));
+  return {
+    sessionId: String(row.session_id),
+    calleeId: String(row.callee_id),
+    callerId: String(row.caller_id),
+    messageId: String(row.message_id),
+    owner: String(row.owner),
+    epoch: Number(row.epoch),
+    // Written by rowOf alone.
+    state: row.state as SessionState,
+    request: String(row.request),
+    userId: text('user_id'),
+    appId: text('app_id'),
+    trace: String(row.trace),
+    token: text('session_token'),
+    version: text('version'),
+    riskLevel: text('risk_level') as RiskLevel | undefined,
+    maxDurationMs: number('max_duration_ms'),
+    createdAt: Number(row.created_at),
+    updatedAt: Number(row.updated_at),
+    runningSince: number('running_since'),
+    deadlineAt: number('deadline_at'),
+    closedAt: number('closed_at'),
+    publishedThrough: Number(row.published_through),
+    active: row.active !== null,
+  };
+}
+
+export function rowOf(record: SessionRecord): Row {
+  return {
+    session_id: record.sessionId,
+    callee_id: record.calleeId,
+    caller_id: record.callerId,
+    message_id: record.messageId,
+    owner: record.owner,
+    epoch: record.epoch,
+    state: record.state,
+    request: record.request,
+    user_id: record.userId ?? null,
+    app_id: record.appId ?? null,
+    trace: record.trace,
+    session_token: record.token ?? null,
+    version: record.version ?? null,
+    risk_level: record.riskLevel ?? null,
+    max_duration_ms: record.maxDurationMs ?? null,
+    created_at: record.createdAt,
+    updated_at: record.updatedAt,
+    running_since: record.runningSince ?? null,
+    deadline_at: record.deadlineAt ?? null,
+    closed_at: record.closedAt ?? null,
+    published_through: record.publishedThrough,
+    active: record.active ? 1 : null,
+  };
+}
+
+/** What a transition changes, for a patch. */
+export function changes(before: SessionRecord, after: SessionRecord): Row {
+  const [old, fresh] = [rowOf(before), rowOf(after)];
+  return Object.fromEntries(Object.entries(fresh).filter(([column, value]) => old[column] !== value));
+}
