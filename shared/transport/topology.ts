@@ -1,4 +1,5 @@
 import { parseHarnessId, parseSessionId } from '../ids.ts';
+import { choiceOption, refuseUnknownOptions } from '../option-checks.ts';
 
 /** The two exchanges of HCP, and ours for what could not be processed. All durable, without arguments. */
 export const EXCHANGES = { 'hcp.commands': 'direct', 'hcp.events': 'topic', 'hcp.dead': 'direct' } as const;
@@ -149,9 +150,12 @@ export function declarationDifference(
 }
 
 function settings(
-  { profile = 'safe', singleActiveConsumer, maxLength }: QueueOptions,
+  options: QueueOptions,
   defaults: Pick<QueueDeclaration, 'singleActiveConsumer' | 'messageTtlMs' | 'maxLength'>,
 ): Omit<QueueDeclaration, 'name' | 'bindings'> {
+  refuseUnknownOptions(options, ['profile', 'singleActiveConsumer', 'maxLength'], 'queue.');
+  const { singleActiveConsumer, maxLength } = options;
+  const profile = choiceOption<QueueProfile>(options.profile, 'queue.profile', ['safe', 'spec']);
   if (maxLength !== undefined && (!Number.isSafeInteger(maxLength) || maxLength < 1)) {
     throw new TypeError('maxLength must be a positive integer');
   }

@@ -2,7 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { connect } from 'amqplib';
 import { type AmqpOptions, connectAmqp } from '../../shared/transport/amqp/index.ts';
 import type { TransportHarness } from '../../testing/transport-contract/index.ts';
-import { createVhost, type RabbitmqControl, type RabbitmqServer, rabbitmq, serverLabel } from './services/index.ts';
+import {
+  createVhost,
+  type RabbitmqControl,
+  type RabbitmqServer,
+  rabbitmq,
+  serverLabel,
+  settleQueues,
+} from './services/index.ts';
 import { startTcpProxy } from './tcp-proxy.ts';
 import type { TransportFixture } from './transport-fixture.ts';
 
@@ -81,9 +88,7 @@ async function startHarness(
         return async () => proxy.pass();
       },
       async stopBroker() {
-        // RabbitMQ 3.10 writes its list of quorum queues lazily: without this, one declared less than half a second
-        // before the kill is dead for ever, which is no fault of the adapter.
-        await control.ctl('eval', '[dets:sync(Table) || Table <- dets:all()].');
+        await settleQueues(control);
         await control.kill();
         return () => control.start();
       },

@@ -1,5 +1,6 @@
 import { HcpError } from '../../shared/errors.ts';
 import type { Conflict, Row, Store } from '../../shared/store/store.ts';
+import { Recorder } from './recorder.ts';
 
 /** One call that wrote, by what it carried. */
 export interface StoreCall {
@@ -14,7 +15,8 @@ export type Fault = (work: Work, call: { readonly rows: readonly Row[] }) => Ret
 
 /** A real store whose writing calls are counted, held up or spoilt, one fault per call, in order. */
 export class FaultyStore {
-  readonly calls: StoreCall[] = [];
+  /** Those that are over, however they ended. */
+  readonly calls = new Recorder<StoreCall>();
   readonly faults: Fault[] = [];
   readonly store: Store;
   readonly #inner: Store;
@@ -62,9 +64,12 @@ export class FaultyStore {
   }
 
   async #through(method: StoreCall['method'], size: number, work: Work, rows: readonly Row[]) {
-    this.calls.push({ method, size });
     const fault = this.faults.shift();
-    return fault === undefined ? work() : fault(work, { rows });
+    try {
+      return await (fault === undefined ? work() : fault(work, { rows }));
+    } finally {
+      this.calls.add({ method, size });
+    }
   }
 }
 

@@ -9,7 +9,7 @@ import { connectAmqp } from '../../shared/transport/amqp/index.ts';
 import { connectSqlite } from '../../shared/transport/sqlite/index.ts';
 import type { Transport } from '../../shared/transport/transport.ts';
 import type { Heal } from '../../testing/transport-contract/index.ts';
-import { createVhost, freshDatabase, mongodb, rabbitmq } from './services/index.ts';
+import { createVhost, freshDatabase, mongodb, rabbitmq, settleQueues } from './services/index.ts';
 
 /** A transport and a store of the same kind of world, real ones. */
 export interface Stack extends AsyncDisposable {
@@ -98,9 +98,11 @@ async function startDistributed(): Promise<Stack> {
       connectAmqp({ url: vhost.url, heartbeatSeconds: 2, reconnect: { firstDelayMs: 50, maxDelayMs: 500 } }),
     openStore: () => openStore(database.url),
     async stopBroker() {
-      if (broker.control === undefined) throw new Error('This broker is not ours to stop');
-      await broker.control.kill();
-      return broker.control.start;
+      const { control } = broker;
+      if (control === undefined) throw new Error('This broker is not ours to stop');
+      await settleQueues(control);
+      await control.kill();
+      return control.start;
     },
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };

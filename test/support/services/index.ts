@@ -6,7 +6,7 @@ import type {} from './global-setup.ts';
 
 export type { MongodbServer, RabbitmqControl, RabbitmqServer, ServerControl } from './control.ts';
 export type { Source, Unavailable } from './description.ts';
-export { createVhost, freshDatabase, type Isolated } from './isolation.ts';
+export { createVhost, freshDatabase, type Isolated, settleQueues } from './isolation.ts';
 export { type StartedServices, startServices, startTlsRabbitmq, startUnfitMongodb } from './start.ts';
 
 /** The run's RabbitMQ. Other test files use it too: to kill one, start a private one with `startServices`. */
