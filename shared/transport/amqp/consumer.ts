@@ -1,12 +1,14 @@
 import type { Channel, ConsumeMessage } from 'amqplib';
+import { backoffMs } from '../../backoff.ts';
 import { delay } from '../../clock.ts';
 import { HcpError } from '../../errors.ts';
+import { RunningHandlers } from '../running-handlers.ts';
+import { closedError } from '../status-board.ts';
 import type { QueueDeclaration } from '../topology.ts';
 import type { Consumer, DeliveryHandler } from '../transport.ts';
-import { backoffMs } from './backoff.ts';
 import { channelEnd, closeChannel } from './channel.ts';
 import { AmqpDelivery, Settler } from './delivery.ts';
-import { closedError, type Generation, type Link } from './link.ts';
+import type { Generation, Link } from './link.ts';
 import type { ResolvedAmqpOptions } from './options.ts';
 import type { Topology } from './topology.ts';
 
@@ -36,7 +38,7 @@ export class AmqpConsumer implements Consumer {
   readonly #settings: ConsumerSettings;
   readonly #onClosed: () => void;
   readonly #stopped = new AbortController();
-  readonly #running = new Set<Promise<void>>();
+  readonly #handlers: RunningHandlers;
   #subscription: Subscription | undefined;
   #supervision: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
@@ -52,6 +54,7 @@ export class AmqpConsumer implements Consumer {
     this.#link = link;
     this.#topology = topology;
     this.#settings = settings;
+    this.#handlers = new RunningHandlers(settings.handler);
     this.#onClosed = onClosed;
   }
 
@@ -79,7 +82,7 @@ export class AmqpConsumer implements Consumer {
       // A failure here means that the channel is gone, and with it all there was to give back.
       await subscription?.channel.cancel(subscription.consumerTag).catch(() => {});
     }
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    await this.#handlers.ended();
     subscription?.settler.flush();
     subscription?.settler.end();
     if (subscription !== undefined) await closeChannel(subscription.channel);
@@ -168,16 +171,7 @@ export class AmqpConsumer implements Consumer {
     if (this.#stopped.signal.aborted || settler.isOver) return;
     settler.delivered(message.fields.deliveryTag);
     const delivery = new AmqpDelivery(message, settler, this.#options.queueType);
-    try {
-      const running = this.#settings.handler(delivery);
-      if (running === undefined) return;
-      const done = Promise.resolve(running)
-        .catch((error: unknown) => this.#handlerFailed(delivery, error))
-        .finally(() => this.#running.delete(done));
-      this.#running.add(done);
-    } catch (error) {
-      this.#handlerFailed(delivery, error);
-    }
+    this.#handlers.call(delivery, (failing, error) => this.#handlerFailed(failing, error));
   }
 
   #handlerFailed(delivery: AmqpDelivery, error: unknown): void {

@@ -1,8 +1,9 @@
 import type { ChannelModel } from 'amqplib';
+import { backoffMs } from '../../backoff.ts';
 import { delay } from '../../clock.ts';
 import { HcpError } from '../../errors.ts';
+import { closedError } from '../status-board.ts';
 import type { TransportStatus } from '../transport.ts';
-import { backoffMs } from './backoff.ts';
 import { dial } from './dial.ts';
 import type { ResolvedAmqpOptions } from './options.ts';
 import { describeServer } from './server-url.ts';
@@ -150,8 +151,4 @@ export class Link {
       }
     }
   }
-}
-
-export function closedError(): HcpError<'transport_closed'> {
-  return new HcpError('transport_closed', 'The transport is closed');
 }

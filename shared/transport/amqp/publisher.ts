@@ -1,10 +1,11 @@
 import { type ConfirmChannel, IllegalOperationError } from 'amqplib';
+import { backoffMs } from '../../backoff.ts';
 import { delay } from '../../clock.ts';
 import { HcpError } from '../../errors.ts';
+import { closedError } from '../status-board.ts';
 import type { OutgoingMessage } from '../transport.ts';
-import { backoffMs } from './backoff.ts';
 import { channelEnd, type Refusal } from './channel.ts';
-import { closedError, type Generation, type Link } from './link.ts';
+import type { Generation, Link } from './link.ts';
 import type { ResolvedAmqpOptions } from './options.ts';
 import { outgoing, refuseOversized } from './properties.ts';
 import { type Pending, PublishQueue } from './publish-queue.ts';

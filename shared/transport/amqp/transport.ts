@@ -1,5 +1,6 @@
 import { isHcpError } from '../../errors.ts';
 import { integerOption, refuseUnknownOptions } from '../../option-checks.ts';
+import { closedError, StatusBoard } from '../status-board.ts';
 import type { QueueDeclaration } from '../topology.ts';
 import type {
   ConsumeOptions,
@@ -10,7 +11,7 @@ import type {
   TransportStatus,
 } from '../transport.ts';
 import { AmqpConsumer } from './consumer.ts';
-import { closedError, Link } from './link.ts';
+import { Link } from './link.ts';
 import type { ResolvedAmqpOptions } from './options.ts';
 import { Publisher } from './publisher.ts';
 import { Topology } from './topology.ts';
@@ -33,13 +34,13 @@ export class AmqpTransport implements Transport {
   readonly #publisher: Publisher;
   readonly #consumers = new Set<AmqpConsumer>();
   readonly #declared = new Map<string, QueueDeclaration>();
-  readonly #watchers = new Set<(status: TransportStatus) => void>();
+  readonly #board: StatusBoard;
   readonly #closing = new AbortController();
-  #status: TransportStatus = 'lost';
   #closed: Promise<void> | undefined;
 
   constructor(options: ResolvedAmqpOptions) {
     this.#options = options;
+    this.#board = new StatusBoard(options.logger);
     this.login = options.login;
     this.#topology = new Topology(options);
     this.#publishLink = new Link(options, 'publish', () => this.#linkChanged());
@@ -60,14 +61,11 @@ export class AmqpTransport implements Transport {
   }
 
   get status(): TransportStatus {
-    return this.#status;
+    return this.#board.status;
   }
 
   watch(listener: (status: TransportStatus) => void): () => void {
-    // Wrapped, so that a listener given twice is two.
-    const watcher = (status: TransportStatus) => listener(status);
-    this.#watchers.add(watcher);
-    return () => void this.#watchers.delete(watcher);
+    return this.#board.watch(listener);
   }
 
   async declare(queue: QueueDeclaration): Promise<void> {
@@ -144,17 +142,8 @@ export class AmqpTransport implements Transport {
   }
 
   #linkChanged(): void {
-    const status = combine(this.#publishLink.status, this.#consumeLink.status);
     this.#publisher.linkChanged();
-    if (status === this.#status) return;
-    this.#status = status;
-    for (const watcher of [...this.#watchers]) {
-      try {
-        watcher(status);
-      } catch (error) {
-        this.#options.logger.error({ err: error }, 'A status listener threw');
-      }
-    }
+    this.#board.show(combine(this.#publishLink.status, this.#consumeLink.status));
   }
 
   /** A broker that lost its data has lost our queues too. Consumers declare theirs themselves. */

@@ -1,5 +1,6 @@
 import type { HcpError } from '../../errors.ts';
 import type { Logger } from '../../logger.ts';
+import { RunningHandlers } from '../running-handlers.ts';
 import type { QueueDeclaration } from '../topology.ts';
 import type { ConsumeOptions, Consumer, Delivery, DeliveryHandler, ReceivedProperties } from '../transport.ts';
 import type { Entry } from './broker.ts';
@@ -21,10 +22,9 @@ export class EmbeddedConsumer implements Consumer {
   /** Whether something may be waiting for it. */
   hungry = false;
   readonly #host: ConsumerHost;
-  readonly #handler: DeliveryHandler;
+  readonly #handlers: RunningHandlers;
   readonly #prefetch: number;
   readonly #onInterrupted: ConsumeOptions['onInterrupted'];
-  readonly #running = new Set<Promise<void>>();
   #unsettled = 0;
   #closed: Promise<void> | undefined;
 
@@ -36,7 +36,7 @@ export class EmbeddedConsumer implements Consumer {
   ) {
     this.#host = host;
     this.queue = queue;
-    this.#handler = handler;
+    this.#handlers = new RunningHandlers(handler);
     this.#prefetch = options.prefetch;
     this.#onInterrupted = options.onInterrupted;
   }
@@ -79,7 +79,7 @@ export class EmbeddedConsumer implements Consumer {
       this.hungry = true;
       this.#host.settle({ id: entry.id, consumer: subscription, how });
     });
-    this.#call(delivery);
+    this.#handlers.call(delivery, (failing, error) => this.#failed(failing, error));
   }
 
   close(): Promise<void> {
@@ -92,22 +92,9 @@ export class EmbeddedConsumer implements Consumer {
   }
 
   async #close(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    await this.#handlers.ended();
     await this.#host.unsubscribe(this);
     this.subscription = undefined;
-  }
-
-  #call(delivery: EmbeddedDelivery): void {
-    try {
-      const running = this.#handler(delivery);
-      if (running === undefined) return;
-      const done = Promise.resolve(running)
-        .catch((error: unknown) => this.#failed(delivery, error))
-        .finally(() => this.#running.delete(done));
-      this.#running.add(done);
-    } catch (error) {
-      this.#failed(delivery, error);
-    }
   }
 
   #failed(delivery: EmbeddedDelivery, error: unknown): void {

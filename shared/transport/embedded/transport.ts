@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { backoffMs } from '../../backoff.ts';
 import { delay } from '../../clock.ts';
 import { HcpError, isHcpError } from '../../errors.ts';
 import { integerOption, refuseUnknownOptions } from '../../option-checks.ts';
+import { closedError, StatusBoard } from '../status-board.ts';
 import type { QueueDeclaration } from '../topology.ts';
 import type {
   ConsumeOptions,
@@ -35,8 +37,7 @@ interface Taken {
   readonly entries: Entry[] | 'gone';
 }
 
-const FIRST_RETRY_MS = 20;
-const LONGEST_RETRY_MS = 1000;
+const RETRY = { firstDelayMs: 20, maxDelayMs: 1000 };
 
 /**
  * A transport over an embedded broker. Everything that is due goes to the broker together: publishes, settlements and
@@ -50,13 +51,12 @@ export class EmbeddedTransport implements Transport {
   readonly #outbox = new Outbox();
   readonly #consumers = new Set<EmbeddedConsumer>();
   readonly #resubscribing = new Set<EmbeddedConsumer>();
-  readonly #watchers = new Set<(status: TransportStatus) => void>();
+  readonly #board: StatusBoard;
   readonly #closing = new AbortController();
   readonly #unwatch: () => void;
   #settlements: Settlement[] = [];
   /** Its name at the broker; a new one after each loss, so that nothing old can be settled. */
   #connection: string | undefined;
-  #status: TransportStatus = 'lost';
   #waiting: (() => void)[] = [];
   #noticed = false;
   #due = false;
@@ -68,6 +68,7 @@ export class EmbeddedTransport implements Transport {
     this.login = options.login;
     this.#broker = broker;
     this.#options = options;
+    this.#board = new StatusBoard(options.logger);
     this.#host = {
       logger: options.logger,
       settle: (settlement) => {
@@ -89,13 +90,11 @@ export class EmbeddedTransport implements Transport {
   }
 
   get status(): TransportStatus {
-    return this.#status;
+    return this.#board.status;
   }
 
   watch(listener: (status: TransportStatus) => void): () => void {
-    const watcher = (status: TransportStatus) => listener(status);
-    this.#watchers.add(watcher);
-    return () => void this.#watchers.delete(watcher);
+    return this.#board.watch(listener);
   }
 
   declare(queue: QueueDeclaration): Promise<void> {
@@ -110,7 +109,7 @@ export class EmbeddedTransport implements Transport {
     message: OutgoingMessage,
     { signal }: { readonly signal?: AbortSignal } = {},
   ): Promise<'confirmed' | 'unroutable'> {
-    if (this.#status === 'closed') throw closedError();
+    if (this.#board.status === 'closed') throw closedError();
     signal?.throwIfAborted();
     const { route, body, properties } = message;
     const answer = this.#outbox.add({ route, body: body.slice(), properties: encode(properties, this.login) }, signal);
@@ -153,7 +152,7 @@ export class EmbeddedTransport implements Transport {
     await this.#working;
     const connection = this.#connection;
     this.#connection = undefined;
-    this.#setStatus('closed');
+    this.#board.show('closed');
     this.#outbox.failed(this.#outbox.next(Number.POSITIVE_INFINITY), closedError());
     if (connection !== undefined) {
       // Should this fail, the lease runs out instead.
@@ -276,7 +275,7 @@ export class EmbeddedTransport implements Transport {
       } catch (error) {
         if (this.#closing.signal.aborted) return;
         this.#options.logger.error({ queue: consumer.queue.name, err: error, attempt }, 'Cannot consume yet');
-        await delay(this.#options.clock, retryMs(attempt), this.#closing.signal).catch(() => {});
+        await delay(this.#options.clock, backoffMs(attempt, RETRY), this.#closing.signal).catch(() => {});
       }
     }
     this.#resubscribing.delete(consumer);
@@ -310,18 +309,18 @@ export class EmbeddedTransport implements Transport {
     this.#options.clock.clearTimeout(this.#leaseTimer);
     this.#options.logger.warn({ err: cause }, 'Lost the link to the embedded broker');
     for (const consumer of this.#consumers) consumer.interrupted(cause);
-    this.#setStatus('lost');
+    this.#board.show('lost');
     void this.#reconnect(connection);
   }
 
   async #reconnect(old: string): Promise<void> {
-    for (let attempt = 0; this.#status === 'lost'; attempt++) {
+    for (let attempt = 0; this.#board.status === 'lost'; attempt++) {
       try {
         await this.#connect(old);
       } catch (error) {
         if (!isHcpError(error, 'transport_lost')) this.#options.logger.error({ err: error }, 'Cannot reconnect');
         // Closing goes on waiting for it: publishes may be open.
-        await delay(this.#options.clock, retryMs(attempt));
+        await delay(this.#options.clock, backoffMs(attempt, RETRY));
       }
     }
   }
@@ -334,10 +333,10 @@ export class EmbeddedTransport implements Transport {
       if (old !== undefined) disconnect(rows, old, clock.now());
       rows.addConnection(connection, clock.now() + (leaseMs ?? Number.POSITIVE_INFINITY));
     });
-    if (this.#status === 'closed') return;
+    if (this.#board.status === 'closed') return;
     this.#connection = connection;
     if (leaseMs !== undefined) this.#keepLease(connection, leaseMs);
-    this.#setStatus('open');
+    this.#board.show('open');
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const proceed of waiting) proceed();
@@ -359,18 +358,6 @@ export class EmbeddedTransport implements Transport {
       }
     }, leaseMs / 3);
   }
-
-  #setStatus(status: TransportStatus): void {
-    if (status === this.#status) return;
-    this.#status = status;
-    for (const watcher of [...this.#watchers]) {
-      try {
-        watcher(status);
-      } catch (error) {
-        this.#options.logger.error({ err: error }, 'A status listener threw');
-      }
-    }
-  }
 }
 
 function serve(rows: Rows, hungry: readonly EmbeddedConsumer[], now: number): Taken[] {
@@ -389,14 +376,6 @@ function encode(properties: MessageProperties, login: string | undefined): strin
   } catch (error) {
     throw new TypeError('A message property has a value that cannot be carried', { cause: error });
   }
-}
-
-function retryMs(attempt: number): number {
-  return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
-}
-
-export function closedError(): HcpError<'transport_closed'> {
-  return new HcpError('transport_closed', 'The transport is closed');
 }
 
 function lostError(why: string, cause?: unknown): Lost {

@@ -1,7 +1,7 @@
 import { assert, double, nat, property } from 'fast-check';
 import { describe, expect } from 'vitest';
-import { backoffMs } from '../../../../shared/transport/amqp/backoff.ts';
-import { verifies } from '../../../support/verifies.ts';
+import { backoffMs } from '../../shared/backoff.ts';
+import { verifies } from '../support/verifies.ts';
 
 const DEFAULTS = { firstDelayMs: 1000, maxDelayMs: 60_000, jitter: 0.2 };
 
