@@ -109,7 +109,17 @@ export class Aborts {
     const { session_id, message_id } = message;
     const { callerId: caller_id, state } = record;
     this.#parts.host.logger.warn(
-      { audit: 'abort_refused', session_id, message_id, caller_id, state, app_id: appId, user_id: userId, why },
+      {
+        audit: 'abort_refused',
+        type: 'abort',
+        session_id,
+        message_id,
+        caller_id,
+        state,
+        app_id: appId,
+        user_id: userId,
+        why,
+      },
       'Abort refused',
     );
     return false;

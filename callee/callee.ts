@@ -101,6 +101,7 @@ class CalleeProcess implements Callee {
 
   async start(): Promise<void> {
     if (this.#started) throw new TypeError('start() must be called once');
+    if (this.#closed) throw new TypeError('start() comes too late: the callee is closed');
     if (this.#capabilities.isEmpty) throw new TypeError('start() needs a capability: call capability() first');
     this.#started = true;
     const { leaseMs, logger } = this.#settings;

@@ -123,7 +123,7 @@ const LARGEST_CHECKPOINT = 14 * 1024 * 1024;
 export function resolveCalleeOptions(options: CalleeOptions): CalleeSettings {
   if (typeof options !== 'object' || options === null) throw new TypeError('createCallee needs an options object');
   refuseUnknownOptions(options, OPTION_NAMES);
-  const clock = options.clock ?? systemClock;
+  const clock = withMethods(options.clock ?? systemClock, 'clock', ['now', 'setTimeout', 'clearTimeout']);
   const maxDurationMs = duration(options.maxDuration, 'maxDuration', 'PT4H');
   const retentionMs = duration(options.retention, 'retention', 'P7D');
   if (retentionMs < DAY_MS)
@@ -155,7 +155,7 @@ export function resolveCalleeOptions(options: CalleeOptions): CalleeSettings {
     limits: resolveMessageLimits(options.limits),
     closeTimeoutMs: integer(options.closeTimeoutMs, 'closeTimeoutMs', 10_000, LONGEST_TIMER_MS),
     clock,
-    logger: options.logger ?? silentLogger,
+    logger: withMethods(options.logger ?? silentLogger, 'logger', ['debug', 'info', 'warn', 'error']),
   };
 }
 
@@ -169,13 +169,18 @@ function duration(value: unknown, name: string, fallback: string): number {
   return ms;
 }
 
+function withMethods<T extends object>(value: T, name: string, methods: readonly (keyof T & string)[]): T {
+  if (methods.every((method) => typeof value[method] === 'function')) return value;
+  throw new TypeError(`${name} must have the methods ${methods.join(', ')}`);
+}
+
 function usableTransport(transport: Transport): Transport {
   if (typeof transport?.consume === 'function' && typeof transport.publish === 'function') return transport;
   throw new TypeError('transport must be an open transport, as openTransport gives one');
 }
 
 function usableStore(store: Store): Store {
-  if (typeof store?.commit !== 'function' || typeof store.append !== 'function') {
+  if (typeof store?.commit !== 'function' || typeof store.append !== 'function' || typeof store.tables !== 'object') {
     throw new TypeError('store must be an open store, as openStore gives one');
   }
   const missing = Object.keys(hcpTables).filter((table) => !(table in store.tables));

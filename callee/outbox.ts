@@ -16,9 +16,14 @@ export interface LaneOwner {
   readonly epoch: number;
 }
 
+interface Pending extends OutboxEntry {
+  /** Confirmed, behind one that is not. */
+  confirmed: boolean;
+}
+
 interface Lane extends LaneOwner {
-  /** Not yet confirmed, in log order. The first `inFlight` of them are under way. */
-  readonly entries: OutboxEntry[];
+  /** In log order, from the first that is not confirmed. The first `inFlight` of them are under way. */
+  readonly entries: Pending[];
   inFlight: number;
   /** Whether one at a time is sent, after a failure. */
   careful: boolean;
@@ -69,6 +74,7 @@ export class EventOutbox {
 
   /** `publishedThrough`: what an earlier life got confirmed. */
   open(owner: LaneOwner, publishedThrough: number): void {
+    this.drop(owner.sessionId);
     this.#lanes.set(owner.sessionId, {
       ...owner,
       entries: [],
@@ -88,7 +94,7 @@ export class EventOutbox {
     const lane = this.#lanes.get(sessionId);
     if (lane === undefined) return;
     lane.closed ||= closed;
-    lane.entries.push(...entries);
+    for (const { position, message } of entries) lane.entries.push({ position, message, confirmed: false });
     this.#backlog += entries.length;
     this.#pump(lane);
   }
@@ -98,7 +104,7 @@ export class EventOutbox {
     const lane = this.#lanes.get(sessionId);
     if (lane === undefined) return;
     this.#lanes.delete(sessionId);
-    this.#confirmed(lane.entries.length);
+    this.#confirmed(lane.entries.splice(0).length);
   }
 
   /** Resolves when there is room for more. The broker may be away for long: what is stored then is bounded. */
@@ -129,7 +135,7 @@ export class EventOutbox {
     if (lane.waiting || this.#closing.signal.aborted) return;
     const window = lane.careful ? 1 : LANE_WINDOW;
     while (lane.inFlight < Math.min(window, lane.entries.length)) {
-      const entry = lane.entries[lane.inFlight] as OutboxEntry; // the loop stays within the list
+      const entry = lane.entries[lane.inFlight] as Pending; // the loop stays within the list
       lane.inFlight++;
       void this.#publish(lane, entry, lane.tries);
     }
@@ -150,35 +156,36 @@ export class EventOutbox {
   }
 
   #succeeded(lane: Lane, position: number, tries: number): void {
-    if (tries !== lane.tries || this.#lanes.get(lane.sessionId) !== lane) return;
+    if (tries !== lane.tries || !this.#isOpen(lane)) return;
     // Confirms may come out of order; what is in front of an open one stays.
-    const done = lane.entries.findIndex((entry) => entry.position === position);
-    if (done < 0) return;
+    const done = lane.entries.find((entry) => entry.position === position);
+    if (done === undefined) return;
+    done.confirmed = true;
     lane.careful = false;
     lane.failures = 0;
-    this.#settle(lane, done);
+    this.#pass(lane);
     this.#pump(lane);
     this.#scheduleFlush();
   }
 
-  /** Marks one entry, then passes every confirmed one at the head. */
-  #settle(lane: Lane, index: number): void {
-    const settled = lane.entries[index] as OutboxEntry & { confirmed?: true }; // the caller found it there
-    lane.entries[index] = { ...settled, confirmed: true } as OutboxEntry;
-    let passed = 0;
-    while ('confirmed' in (lane.entries[passed] ?? {})) passed++;
-    if (passed === 0) return;
-    lane.through = (lane.entries[passed - 1] as OutboxEntry).position;
-    lane.entries.splice(0, passed);
-    lane.inFlight -= passed;
-    this.#confirmed(passed);
+  /** Lets go of every confirmed one at the head. */
+  #pass(lane: Lane): void {
+    const open = lane.entries.findIndex(({ confirmed }) => !confirmed);
+    const passed = lane.entries.splice(0, open < 0 ? lane.entries.length : open);
+    lane.through = passed.at(-1)?.position ?? lane.through;
+    lane.inFlight -= passed.length;
+    this.#confirmed(passed.length);
   }
 
-  /** Starts over at the first unconfirmed one, one by one, after a pause: the session's order must not suffer. */
+  /**
+   * Starts over at the first unconfirmed one, one by one, after a pause. Those behind it are sent again even if they got
+   * through: a caller that wants them in order must get them in order.
+   */
   #failed(lane: Lane, tries: number, why: unknown): void {
-    if (tries !== lane.tries || this.#lanes.get(lane.sessionId) !== lane) return;
+    if (tries !== lane.tries || !this.#isOpen(lane)) return;
     lane.tries++;
     lane.inFlight = 0;
+    for (const entry of lane.entries) entry.confirmed = false;
     lane.careful = true;
     lane.waiting = true;
     const waitMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(lane.failures++, 10));
@@ -193,7 +200,13 @@ export class EventOutbox {
     );
   }
 
+  /** Not dropped, and not opened anew. */
+  #isOpen(lane: Lane): boolean {
+    return this.#lanes.get(lane.sessionId) === lane;
+  }
+
   #confirmed(count: number): void {
+    if (count === 0) return;
     this.#backlog -= count;
     if (this.#backlog < this.#options.maxBacklog) {
       this.#warned = false;
@@ -235,12 +248,12 @@ export class EventOutbox {
       if (answer !== 'committed') {
         // Somebody else has that session now, or it is purged: not ours to care for.
         const [lost] = told.splice(answer.write, 1);
-        if (lost) this.drop(lost.lane.sessionId);
+        if (lost && this.#isOpen(lost.lane)) this.drop(lost.lane.sessionId);
         return this.#store(told.map(({ lane }) => lane));
       }
       for (const { lane, through, over } of told) {
         lane.storedThrough = through;
-        if (over) this.#lanes.delete(lane.sessionId);
+        if (over && this.#isOpen(lane)) this.#lanes.delete(lane.sessionId);
       }
     } catch (error) {
       this.#options.logger.warn({ err: error }, 'The store could not be told what was published');

@@ -72,6 +72,10 @@ export function failureOf(error: unknown): TaskFailedPayload {
   };
 }
 
+const LONGEST_STORY = 2000;
+
+/** Cut short where it is long: the end of a session must fit into a message. */
 export function messageOf(error: unknown, otherwise: string): string {
-  return error instanceof Error && error.message !== '' ? error.message : otherwise;
+  const message = error instanceof Error && error.message !== '' ? error.message : otherwise;
+  return message.length <= LONGEST_STORY ? message : `${message.slice(0, LONGEST_STORY).toWellFormed()}…`;
 }

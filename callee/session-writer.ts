@@ -41,6 +41,8 @@ export class SessionWriter {
   readonly #fence: Fence = { broken: false };
   readonly #trace: Context;
   readonly #onLost: () => void;
+  /** What an earlier life said, until the first commit of this one. */
+  readonly #unpublished: OutboxEntry[] = [];
   #record: SessionRecord;
   #tail: LogTail;
 
@@ -91,21 +93,22 @@ export class SessionWriter {
       throw takenOver();
     }
     const outgoing = entries.map((entry, index) => this.#outgoing(entry, messages[index]));
-    this.#host.outbox.add(this.#record.sessionId, outgoing, { closed });
+    this.#host.outbox.add(this.#record.sessionId, [...this.#unpublished.splice(0), ...outgoing], { closed });
     this.#host.telemetry.said(messages.length);
   }
 
-  /** Publishes again what an earlier life may not have got through. */
+  /**
+   * Publishes again what an earlier life may not have got through. Not before the session is ours: until then the outbox
+   * would take it for lost when it tells the store how far it got.
+   */
   async republish(): Promise<void> {
-    const { sessionId, calleeId, publishedThrough, state } = this.#record;
+    const { sessionId, calleeId, publishedThrough } = this.#record;
     const upTo = this.#tail.position;
-    const entries: OutboxEntry[] = [];
     for await (const entry of readLog(this.#host.store, sessionId, publishedThrough + 1)) {
       if (entry.position > upTo) break;
       const { body } = entry;
-      entries.push(this.#outgoing(entry, body && this.inTrace(() => restoreMessage(body, calleeId))));
+      this.#unpublished.push(this.#outgoing(entry, body && this.inTrace(() => restoreMessage(body, calleeId))));
     }
-    this.#host.outbox.add(sessionId, entries, { closed: isTerminal(state) });
   }
 
   lose(): void {

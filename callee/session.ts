@@ -34,7 +34,8 @@ export class LiveSession {
   readonly #timers: SessionTimers;
   readonly #stop = new AbortController();
   readonly #cleanups: (() => void | Promise<void>)[] = [];
-  readonly #checkpoints: Pick<Checkpoint, 'checkpointId'>[];
+  /** Newest first. */
+  #checkpoints: Pick<Checkpoint, 'checkpointId' | 'resumable'>[];
   readonly #resumedFrom: Checkpoint | undefined;
   /** Whether the next resume tells of a restart. */
   #recovering: boolean;
@@ -74,7 +75,11 @@ export class LiveSession {
 
   /** Whether another instance can continue it. */
   get isResumable(): boolean {
-    return this.#checkpoints.length > 0;
+    return this.#checkpoints.some(({ resumable }) => resumable);
+  }
+
+  get #isLate(): boolean {
+    return (this.record.deadlineAt ?? Number.POSITIVE_INFINITY) <= this.#host.clock.now();
   }
 
   /** Resolves when nothing of it runs here any more. */
@@ -110,11 +115,11 @@ export class LiveSession {
     this.#over(rejection.reason_code);
   }
 
-  /** Starts the executor, with whatever may stop it armed first. */
+  /** Starts the executor, with whatever may stop it armed first. Past the deadline, which ends it at once, nothing runs. */
   start(capability: OfferedCapability): void {
     this.#timers.deadlineAt(this.record.deadlineAt);
     this.#touch();
-    this.#execution = this.#execute(capability);
+    if (!this.#isLate) this.#execution = this.#execute(capability);
   }
 
   /**
@@ -145,7 +150,7 @@ export class LiveSession {
     const reaction = react(this.state, resumable ? 'restartResumable' : 'restart');
     if (typeof reaction === 'object') {
       if (reaction.moves.at(-1) !== 'fail') return this.#recover(takenFrom);
-      await this.#fail(reaction.moves, 'callee_restarted', unrecoverable(this.capability), { takenFrom });
+      await this.#fail('restart', 'callee_restarted', unrecoverable(this.capability), { takenFrom });
       return 'over';
     }
     await this.#writer.commit({ sayings: [], record: this.record, takenFrom });
@@ -202,7 +207,7 @@ export class LiveSession {
       error: (data) => this.#emit({ event: 'error', data }),
       intermediateResult: (data) => this.#emit({ event: 'intermediate_result', data }),
       checkpoint: (data, options) => this.#checkpoint(data, options),
-      pause: async () => void (await this.#move('pause', 'paused_by_callee')),
+      pause: () => this.#pause(),
       resume: () => this.#resume(),
       onCleanup: (work) => void this.#cleanups.push(work),
     };
@@ -211,11 +216,15 @@ export class LiveSession {
   async #emit(saying: Saying, step: Omit<Step, 'sayings'> = {}): Promise<void> {
     await this.#host.outbox.room();
     this.#refuseLeaving();
+    // Not awaited before it is said: what is said meanwhile would overtake it.
+    const resumed = this.#suspended && this.state === 'PAUSED' ? this.#resume() : undefined;
     refuseUnless(this.state, 'event' in saying && saying.event === 'checkpoint_created' ? 'checkpoint' : 'emit');
-    if (this.#suspended) await this.#resume();
-    const durable = this.#writer.commit({ sayings: [saying], ...step });
-    this.#ledger.count(saying);
-    await durable;
+    const writes = (built: readonly BuiltMessage[]) => {
+      // Called once it is known to be valid: what is refused does not count.
+      this.#ledger.count(saying);
+      return step.writes?.(built) ?? [];
+    };
+    await Promise.all([resumed, this.#writer.commit({ ...step, sayings: [saying], writes })]);
     this.#touch();
   }
 
@@ -229,8 +238,10 @@ export class LiveSession {
     const writes = ([built]: readonly BuiltMessage[]): Write[] => {
       const message = built?.message;
       const sequence = message?.type === 'event' ? message.payload.sequence : 0;
-      this.#checkpoints.unshift({ checkpointId });
-      const superfluous = this.#checkpoints.splice(settings.keptCheckpoints);
+      const known = [{ checkpointId, resumable }, ...this.#checkpoints];
+      const resumeFrom = known.find((checkpoint) => checkpoint.resumable);
+      this.#checkpoints = known.filter((each, index) => index < settings.keptCheckpoints || each === resumeFrom);
+      const superfluous = known.filter((each) => !this.#checkpoints.includes(each));
       const deletes = superfluous.map((old) => deleteCheckpoint(sessionId, old.checkpointId));
       return [insertCheckpoint(sessionId, sequence, draft), ...deletes];
     };
@@ -239,18 +250,23 @@ export class LiveSession {
     return checkpointId;
   }
 
+  async #pause(): Promise<void> {
+    this.#suspended = false;
+    await this.#move('pause', 'paused_by_callee');
+    this.#touch();
+  }
+
   async #resume(): Promise<void> {
+    this.#suspended = false;
     const reason = this.#recovering ? 'recovered_from_checkpoint' : 'resumed_by_callee';
     if (await this.#move('resume', reason)) this.#recovering = false;
-    this.#suspended = false;
     this.#touch();
   }
 
   async #succeed(capability: OfferedCapability, result: TaskResult): Promise<void> {
     const fault = await this.#host.outputFault(capability, this.task, result);
     if (fault !== undefined) {
-      const moves = movesFor(this.state, 'outputsInvalid');
-      return this.#fail(moves, 'execution_error', invalidOutputs(fault, result));
+      return this.#fail('outputsInvalid', 'execution_error', invalidOutputs(fault, result));
     }
     const { outputs, artifacts } = result;
     const execution_summary = await this.#ledger.summary();
@@ -261,20 +277,19 @@ export class LiveSession {
   async #failWith(error: unknown): Promise<void> {
     // Told to stop because the session goes on elsewhere, or is over: that is no failure.
     if (this.#leaving || this.#writer.isLost || isTerminal(this.state)) return;
-    const moves = movesFor(this.state, 'failed');
-    this.#log(moves.length > 0 ? 'warn' : 'info', error, 'The executor threw');
+    this.#log(this.state === 'ABORTING' ? 'info' : 'warn', error, 'The executor threw');
     const failure = failureOf(error);
     try {
-      await this.#fail(moves, failure.error_code, failure);
+      await this.#fail('failed', failure.error_code, failure);
     } catch (unsayable) {
       if (!isHcpError(unsayable, 'message_invalid') && !isHcpError(unsayable, 'message_too_large')) throw unsayable;
       const plain = failureOf(new Error('The task failed, and what it said of it does not fit into a message'));
-      await this.#fail(moves, plain.error_code, plain);
+      await this.#fail('failed', plain.error_code, plain);
     }
   }
 
   async #expire(): Promise<void> {
-    await this.#fail(movesFor(this.state, 'expired'), 'timeout', {
+    await this.#fail('expired', 'timeout', {
       error_code: 'timeout',
       error_message: 'The task took longer than it may',
       error_details: { recoverable: this.isResumable },
@@ -289,22 +304,19 @@ export class LiveSession {
       await this.#move('pause', 'idle_timeout');
       return;
     }
-    await this.#fail(movesFor(this.state, 'idle'), 'idle_timeout', {
+    await this.#fail('idle', 'idle_timeout', {
       error_code: 'timeout',
       error_message: 'The task said nothing for too long',
     });
   }
 
-  async #fail(
-    moves: readonly Move[],
-    reason: string,
-    payload: TaskFailedPayload,
-    step: Partial<Step> = {},
-  ): Promise<void> {
+  async #fail(trigger: Trigger, reason: string, payload: TaskFailedPayload, step: Partial<Step> = {}): Promise<void> {
+    const execution_summary = await this.#ledger.summary();
+    // Only now: meanwhile it may have paused, resumed or ended.
+    const moves = isTerminal(this.state) ? [] : movesFor(this.state, trigger);
     if (moves.length === 0) return;
     const [last] = this.#checkpoints;
     const error_details = { ...(last && { last_checkpoint: last.checkpointId }), ...payload.error_details };
-    const execution_summary = await this.#ledger.summary();
     const result: Saying = { type: 'task_failed', payload: { ...payload, error_details, execution_summary } };
     await this.#follow(moves, reason, { ...step, result });
     this.#stop.abort(new HcpError('session_closed', `The session failed: ${reason}`));
@@ -335,13 +347,23 @@ export class LiveSession {
 
   async #cleanUp(): Promise<void> {
     await this.#execution;
-    for (let work = this.#cleanups.pop(); work !== undefined; work = this.#cleanups.pop()) await work();
-    await this.capability?.cleanup?.(this.task, this.#run());
+    const { capability } = this;
+    const last = () => capability?.cleanup?.(this.task, this.#run());
+    const errors: unknown[] = [];
+    for (const work of [...this.#cleanups.splice(0).reverse(), last]) {
+      try {
+        await work();
+      } catch (error) {
+        errors.push(error); // the others are done all the same
+      }
+    }
+    if (errors.length > 1) this.#log('error', new AggregateError(errors), 'Several cleanups failed');
+    if (errors.length > 0) throw errors[0];
   }
 
   async #recover(takenFrom: { owner: string; epoch: number }): Promise<'start'> {
     // Past its deadline it stays PAUSED: the timer fires at once and ends it.
-    const isLate = (this.record.deadlineAt ?? Number.POSITIVE_INFINITY) <= this.#host.clock.now();
+    const isLate = this.#isLate;
     const sayings = [stateChanged('RUNNING', 'PAUSED', 'callee_restarted')];
     if (!isLate) sayings.push(stateChanged('PAUSED', 'RUNNING', 'recovered_from_checkpoint'));
     await this.#writer.commit({ sayings, record: this.#writer.in(isLate ? 'PAUSED' : 'RUNNING'), takenFrom });

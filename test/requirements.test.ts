@@ -25,4 +25,17 @@ describe('requirements', () => {
     expect(musts.length).toBe(12);
     expect(musts.filter(({ id }) => !cited.has(id)).map(({ id }) => id)).toEqual([]);
   });
+
+  it('of the callee are each proven by a test: its MUSTs (5.2) and its vectors', () => {
+    const cited = citedIds();
+    const musts = REQUIREMENTS.filter(({ section, level }) => section === '5.2' && level === 'MUST');
+    const number = (id: string) => Number(id.slice(2));
+    const within = (from: number, to: number) => (id: string) => number(id) >= from && number(id) <= to;
+    const vectors = REQUIREMENTS.filter(
+      ({ level, id }) =>
+        level === 'VECTOR' && [within(1, 22), within(30, 48), within(54, 61), within(70, 91)].some((is) => is(id)),
+    );
+    expect([musts.length, vectors.length]).toEqual([26, 67]);
+    expect([...musts, ...vectors].filter(({ id }) => !cited.has(id)).map(({ id }) => id)).toEqual([]);
+  });
 });

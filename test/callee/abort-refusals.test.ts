@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import type { CalleeOptions, Executor } from '../../callee/index.ts';
 import type { Transport } from '../../shared/transport/transport.ts';
 import { ManualClock } from '../../testing/manual-clock.ts';
+import { untilStopped } from '../support/executors.ts';
 import { bytes, submitObject, wireProperties } from '../support/messages.ts';
 import { describeOnStacks } from '../support/stacks.ts';
 import { verifies } from '../support/verifies.ts';
@@ -11,13 +12,7 @@ import { tell, World } from '../support/world.ts';
 /** Serves one task that works until it is aborted or told to finish, and starts it. */
 async function startTask(world: World, options: Partial<CalleeOptions> = {}) {
   const { promise: finished, resolve: finish } = Promise.withResolvers<{ outputs: Record<string, unknown> }>();
-  const executor: Executor = (_, run) =>
-    Promise.race([
-      finished,
-      new Promise<never>((_resolve, reject) => {
-        run.signal.addEventListener('abort', () => reject(run.signal.reason));
-      }),
-    ]);
+  const executor: Executor = (task, run) => Promise.race([finished, untilStopped(task, run)]);
   await world.serve(executor, options);
   await world.submit();
   return { ...(await world.started()), finish: () => finish({ outputs: {} }) };

@@ -2,15 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { Executor, PolicyDecision, Run } from '../../callee/index.ts';
 import { ManualClock } from '../../testing/manual-clock.ts';
+import { untilStopped } from '../support/executors.ts';
 import { describeOnStacks } from '../support/stacks.ts';
 import { verifies } from '../support/verifies.ts';
 import { TASK, tell, World } from '../support/world.ts';
-
-/** Works until told to stop, then stops at once. */
-const untilStopped: Executor = (_, run) =>
-  new Promise((_resolve, reject) => {
-    run.signal.addEventListener('abort', () => reject(run.signal.reason));
-  });
 
 const ENDED_WELL = [
   'E3 RUNNING→ABORTING abort_requested',

@@ -1,25 +1,27 @@
 import { describe, expect, it } from 'vitest';
 import { HcpError } from '../../shared/errors.ts';
 import { names, OutboxBench, ofSession, SESSIONS, takenInOrder } from '../support/outbox-bench.ts';
+import { Recorder } from '../support/recorder.ts';
 import { verifies } from '../support/verifies.ts';
 
 const [A, B, C] = SESSIONS;
 
 /** Confirms that are kept back until asked for. */
 function holdConfirms(bench: OutboxBench) {
-  const held = new Map<string, () => void>();
+  const held = new Recorder<{ text: string; release: () => void }>();
   bench.intercept = async (text, send) => {
     const outcome = await send();
-    await new Promise<void>((resolve) => held.set(text, resolve));
+    await new Promise<void>((release) => held.add({ text, release }));
     return outcome;
   };
   return {
-    release: (...texts: string[]) => {
-      for (const text of texts) held.get(text)?.();
+    held,
+    release(...texts: string[]) {
+      for (const { text, release } of held.all) if (texts.includes(text)) release();
     },
-    releaseAll: () => {
+    releaseAll() {
       bench.intercept = (_, send) => send();
-      for (const resolve of held.values()) resolve();
+      for (const { release } of held.all) release();
     },
   };
 }
@@ -44,13 +46,14 @@ describe('the outbox, while all is well', () => {
     await using bench = await OutboxBench.create();
     await bench.listen();
     await bench.open(A);
-    const { release, releaseAll } = holdConfirms(bench);
+    const { held, release, releaseAll } = holdConfirms(bench);
     bench.add(A, 1, 300);
-    await bench.arrived.count(128);
+    await held.count(128);
     expect(bench.sent.all).toEqual(names(A, 1, 128));
     release('a1', 'a2');
     await bench.sent.count(130);
     expect(bench.sent.all).toHaveLength(130);
+    await held.count(130);
     releaseAll();
     await bench.outbox.drained();
     expect(bench.sent.all).toEqual(names(A, 1, 300));
@@ -60,9 +63,9 @@ describe('the outbox, while all is well', () => {
     await using bench = await OutboxBench.create();
     await bench.listen();
     await bench.open(A);
-    const { release, releaseAll } = holdConfirms(bench);
+    const { held, release, releaseAll } = holdConfirms(bench);
     bench.add(A, 1, 4);
-    await bench.arrived.count(4);
+    await held.count(4);
     release('a1', 'a2', 'a4');
     await bench.clock.asked(1000);
     bench.clock.advance(1000);

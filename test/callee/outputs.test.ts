@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { type Executor, TaskFailure } from '../../callee/index.ts';
 import type { Capability, TaskFailedPayload, TaskSubmitPayload } from '../../schemas/types.ts';
 import { ManualClock } from '../../testing/manual-clock.ts';
+import { untilStopped } from '../support/executors.ts';
 import { describeOnStacks, type Stack } from '../support/stacks.ts';
 import { verifies } from '../support/verifies.ts';
 import { tell, World } from '../support/world.ts';
@@ -174,10 +175,6 @@ describeOnStacks('cleaning up', (stack) => {
   });
 
   verifies('HCP-122', 'is done after a time-out, when the work has stopped', async () => {
-    const untilStopped: Executor = (_, run) =>
-      new Promise((_resolve, reject) => {
-        run.signal.addEventListener('abort', () => reject(run.signal.reason));
-      });
     expect(await stepsAfter(untilStopped, 1000)).toEqual(['last given, FAILED', 'first given, FAILED']);
   });
 
@@ -187,13 +184,11 @@ describeOnStacks('cleaning up', (stack) => {
 
   verifies(['V-14', 'HCP-123'], 'that fails with a long story still closes an aborted session', async () => {
     await using world = await World.create(stack());
-    await world.serve((_, run) => {
+    await world.serve((task, run) => {
       run.onCleanup(() => {
         throw new Error(`Long story: ${'x'.repeat(300_000)}`);
       });
-      return new Promise((_resolve, reject) => {
-        run.signal.addEventListener('abort', () => reject(run.signal.reason));
-      });
+      return untilStopped(task, run);
     });
     await world.submit();
     const { sessionId } = await world.started();
