@@ -73,10 +73,11 @@ export class Aborts {
     const { session_id, message_id } = command.message;
     const about = { session_id, message_id, type: 'abort', state: session.state };
     try {
-      if (this.#isAuthorised(session.record, command) && (await session.abort(writes))) {
-        return host.logger.info({ ...about, reason: command.message.payload.reason }, 'Session aborted by its caller');
+      if (this.#isAuthorised(session.record, command)) {
+        const { reason } = command.message.payload;
+        if (await session.abort(writes)) return host.logger.info({ ...about, reason }, 'Session aborted by its caller');
+        host.logger.info(about, 'Abort has nothing to stop: ignored');
       }
-      host.logger.info(about, 'Abort has nothing to stop: ignored');
       if (writes.length > 0) await host.store.commit(writes);
     } catch (error) {
       if (!isHcpError(error, 'session_taken_over')) throw error;

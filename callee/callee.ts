@@ -57,6 +57,8 @@ class CalleeProcess implements Callee {
   #consumers: Consumer[] = [];
   #sweeping: Promise<void> | undefined;
   #started = false;
+  /** Whether there may be sessions of ours in the store that nobody runs. */
+  #hasStrays = true;
   #closed: Promise<void> | undefined;
 
   constructor(settings: CalleeSettings) {
@@ -80,6 +82,10 @@ class CalleeProcess implements Callee {
         const { sessionId } = session.record;
         host.telemetry.left(sessionId);
         if (this.#live.get(sessionId) === session) this.#live.delete(sessionId);
+      },
+      lost: (session) => {
+        this.#hasStrays = true;
+        host.forget(session);
       },
     };
     const { policy, maxDurationMs, gateTimeoutMs } = settings;
@@ -106,7 +112,6 @@ class CalleeProcess implements Callee {
     this.#started = true;
     const { leaseMs, logger } = this.#settings;
     await this.#instances.register();
-    await takeSessionsOf(this.#recovery, this.#instances.id);
     await this.#sweep();
     await this.#listenToBell();
     this.#consumers.push(await this.#channel.consume((command) => this.#obey(command)));
@@ -194,10 +199,12 @@ class CalleeProcess implements Callee {
   async #sweepOnce(): Promise<void> {
     const { calleeId, transport, logger } = this.#settings;
     const { dead } = await this.#instances.others();
-    for (const owner of ['', ...dead]) {
+    const mine = this.#hasStrays ? [this.#instances.id] : [];
+    this.#hasStrays = false;
+    for (const owner of ['', ...mine, ...dead]) {
       const taken = await takeSessionsOf(this.#recovery, owner);
       if (taken > 0) logger.warn({ from: owner, taken }, 'Took over sessions');
-      if (owner === '') continue;
+      if (owner === '' || owner === this.#instances.id) continue;
       await this.#instances.forget(owner);
       await transport.remove(instanceQueue(calleeId, owner));
     }
@@ -209,7 +216,6 @@ class CalleeProcess implements Callee {
       this.#settings.logger.error({ instance_id: this.#instances.id }, 'The lease was lost: all sessions stop here');
       for (const session of [...this.#live.values()]) session.lose();
       await this.#instances.register();
-      await takeSessionsOf(this.#recovery, this.#instances.id);
     }
     await this.#sweep();
   }

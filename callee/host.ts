@@ -22,6 +22,8 @@ export interface Host {
   readonly telemetry: CalleeTelemetry;
   /** What is wrong with a result, if anything. */
   outputFault(capability: OfferedCapability, task: TaskSubmitPayload, result: TaskResult): Promise<string | undefined>;
-  /** The session has ended or is lost: it takes no more commands. */
+  /** The session has ended: it takes no more commands. */
   forget(session: LiveSession): void;
+  /** The session cannot go on in this object; if it is still ours by the store, it is taken up again. */
+  lost(session: LiveSession): void;
 }

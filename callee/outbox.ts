@@ -1,3 +1,4 @@
+import { backoffMs } from '../shared/backoff.ts';
 import { type Clock, delay } from '../shared/clock.ts';
 import { isHcpError } from '../shared/errors.ts';
 import type { Logger } from '../shared/logger.ts';
@@ -45,8 +46,7 @@ export interface OutboxOptions {
 }
 
 const LANE_WINDOW = 128;
-const FIRST_RETRY_MS = 200;
-const LONGEST_RETRY_MS = 30_000;
+const RETRY = { firstDelayMs: 200, maxDelayMs: 30_000 };
 /** How often the store is told what has been published. A crash in between means duplicates, never loss. */
 const FLUSH_MS = 1000;
 const LARGEST_FLUSH = 500;
@@ -87,6 +87,11 @@ export class EventOutbox {
       storedThrough: publishedThrough,
       closed: false,
     });
+  }
+
+  /** Whether something of this session is in our care. */
+  has(sessionId: string): boolean {
+    return this.#lanes.has(sessionId);
   }
 
   /** Takes over durable entries, in log order. `closed`: nothing follows them. */
@@ -188,7 +193,7 @@ export class EventOutbox {
     for (const entry of lane.entries) entry.confirmed = false;
     lane.careful = true;
     lane.waiting = true;
-    const waitMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(lane.failures++, 10));
+    const waitMs = backoffMs(lane.failures++, RETRY);
     const { clock, logger } = this.#options;
     logger.warn({ session_id: lane.sessionId, err: why, failures: lane.failures }, 'Not published: kept, tried again');
     delay(clock, waitMs, this.#closing.signal).then(

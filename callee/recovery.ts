@@ -26,8 +26,10 @@ export async function takeSessionsOf(parts: RecoveryParts, owner: string): Promi
   for (;;) {
     const where = [host.settings.calleeId, 1, owner];
     const rows = await host.store.scan('sessions', 'by_owner', { where, limit: PAGE, ...(after && { after }) });
-    // Under our own name lie those of an earlier life beside those that run.
-    const records = rows.map(recordOf).filter(({ sessionId }) => !parts.live.has(sessionId));
+    // Under our own name lie those that nobody runs beside those that run, and those that are being published.
+    const records = rows
+      .map(recordOf)
+      .filter(({ sessionId }) => !parts.live.has(sessionId) && !host.outbox.has(sessionId));
     for (let start = 0; start < records.length; start += AT_ONCE) {
       const claims = records.slice(start, start + AT_ONCE).map((record) => takeOver(parts, record));
       taken += (await Promise.all(claims)).filter(Boolean).length;

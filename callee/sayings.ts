@@ -1,7 +1,7 @@
 import type { TaskFailedPayload } from '../schemas/types.ts';
 import { advance, isTerminal, type Move, type SessionState } from '../session/lifecycle.ts';
 import { formatDuration } from '../shared/durations.ts';
-import { isHcpError } from '../shared/errors.ts';
+import { type HcpError, isHcpError } from '../shared/errors.ts';
 import type { Terms } from './gate.ts';
 import { isTaskFailure } from './run.ts';
 import type { Saying } from './session-writer.ts';
@@ -64,12 +64,22 @@ export function journey(
 export function failureOf(error: unknown): TaskFailedPayload {
   const failure = isTaskFailure(error) ? error : undefined;
   return {
-    error_code: failure?.errorCode ?? (isHcpError(error) ? 'internal_error' : 'execution_error'),
+    error_code: failure?.errorCode ?? (isOurFault(error) ? 'internal_error' : 'execution_error'),
     error_message: messageOf(error, 'The task failed'),
     error_details: failure?.details ?? {},
     ...(failure?.partialOutputs && { partial_outputs: failure.partialOutputs }),
     ...(failure?.artifacts && { artifacts: [...failure.artifacts] }),
   };
+}
+
+/** The SDK's own trouble, unlike an executor that says what it must not (HCP-128). */
+function isOurFault(error: unknown): boolean {
+  return isHcpError(error) && /^(store|transport|publish|topology|queue)_/.test(error.code);
+}
+
+/** Whether something cannot be put into a message. */
+export function isUnsayable(error: unknown): error is HcpError {
+  return isHcpError(error, 'message_invalid') || isHcpError(error, 'message_too_large');
 }
 
 const LONGEST_STORY = 2000;

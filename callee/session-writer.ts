@@ -87,10 +87,13 @@ export class SessionWriter {
     this.#tail = tail;
     this.#record = record ?? this.#record;
     const closed = isTerminal(this.#record.state);
-    const outcome = await this.#host.committer.commit({ fence: this.#fence, entries, writes: [...patch, ...more] });
-    if (outcome === 'conflict') {
+    try {
+      const commit = { fence: this.#fence, entries, writes: [...patch, ...more] };
+      if ((await this.#host.committer.commit(commit)) === 'conflict') throw takenOver();
+    } catch (error) {
+      // Also when the store refused for good: what this object believes is no longer what is stored.
       this.lose();
-      throw takenOver();
+      throw error;
     }
     const outgoing = entries.map((entry, index) => this.#outgoing(entry, messages[index]));
     this.#host.outbox.add(this.#record.sessionId, [...this.#unpublished.splice(0), ...outgoing], { closed });

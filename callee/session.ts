@@ -13,15 +13,17 @@ import {
 import type { LogTail } from '../session/log.ts';
 import type { SessionRecord } from '../session/record.ts';
 import { formatDuration } from '../shared/durations.ts';
-import { HcpError, isHcpError } from '../shared/errors.ts';
+import { HcpError } from '../shared/errors.ts';
 import type { BuiltMessage } from '../shared/messages/build.ts';
 import type { Write } from '../shared/store/store.ts';
 import type { OfferedCapability } from './capabilities.ts';
+import { CheckpointShelf } from './checkpoint-shelf.ts';
+import { Cleanups } from './cleanups.ts';
 import { ExecutionLedger } from './execution-ledger.ts';
 import type { Rejection, Terms } from './gate.ts';
 import type { Host } from './host.ts';
 import type { Run, TaskResult } from './run.ts';
-import { acceptance, failureOf, journey, messageOf, stateChanged } from './sayings.ts';
+import { acceptance, failureOf, isUnsayable, journey, messageOf, stateChanged } from './sayings.ts';
 import { SessionTimers } from './session-timers.ts';
 import { type Saying, SessionWriter, type Step } from './session-writer.ts';
 
@@ -33,15 +35,15 @@ export class LiveSession {
   readonly #ledger: ExecutionLedger;
   readonly #timers: SessionTimers;
   readonly #stop = new AbortController();
-  readonly #cleanups: (() => void | Promise<void>)[] = [];
-  /** Newest first. */
-  #checkpoints: Pick<Checkpoint, 'checkpointId' | 'resumable'>[];
+  readonly #cleanups = new Cleanups();
+  readonly #shelf: CheckpointShelf;
   readonly #resumedFrom: Checkpoint | undefined;
   /** Whether the next resume tells of a restart. */
   #recovering: boolean;
   /** Paused for idleness, not by the executor. */
   #suspended = false;
   #leaving = false;
+  #waitingForRoom = 0;
   #execution: Promise<void> = Promise.resolve();
   #ending: Promise<void> = Promise.resolve();
 
@@ -51,7 +53,7 @@ export class LiveSession {
     this.task = (JSON.parse(record.request) as TaskSubmit).payload; // parsed and checked when it came
     this.#writer = new SessionWriter(host, record, tail, () => this.#lost());
     this.#ledger = new ExecutionLedger(host, record, recovered !== undefined);
-    this.#checkpoints = [...(recovered ?? [])];
+    this.#shelf = new CheckpointShelf(recovered ?? [], host.settings.keptCheckpoints);
     this.#resumedFrom = recovered?.find(({ resumable }) => resumable);
     this.#recovering = recovered !== undefined;
     this.#timers = new SessionTimers(host.clock, {
@@ -75,7 +77,7 @@ export class LiveSession {
 
   /** Whether another instance can continue it. */
   get isResumable(): boolean {
-    return this.#checkpoints.some(({ resumable }) => resumable);
+    return this.#shelf.isResumable;
   }
 
   get #isLate(): boolean {
@@ -209,12 +211,12 @@ export class LiveSession {
       checkpoint: (data, options) => this.#checkpoint(data, options),
       pause: () => this.#pause(),
       resume: () => this.#resume(),
-      onCleanup: (work) => void this.#cleanups.push(work),
+      onCleanup: (work) => this.#cleanups.add(work),
     };
   }
 
   async #emit(saying: Saying, step: Omit<Step, 'sayings'> = {}): Promise<void> {
-    await this.#host.outbox.room();
+    await this.#roomInOutbox();
     this.#refuseLeaving();
     // Not awaited before it is said: what is said meanwhile would overtake it.
     const resumed = this.#suspended && this.state === 'PAUSED' ? this.#resume() : undefined;
@@ -228,6 +230,13 @@ export class LiveSession {
     this.#touch();
   }
 
+  /** Waiting for the broker is not idleness. */
+  async #roomInOutbox(): Promise<void> {
+    this.#waitingForRoom++;
+    await this.#host.outbox.room();
+    this.#waitingForRoom--;
+  }
+
   async #checkpoint(data: unknown, options: { description: string; resumable?: boolean }): Promise<string> {
     const { settings, clock } = this.#host;
     const { description, resumable = true } = options;
@@ -238,11 +247,8 @@ export class LiveSession {
     const writes = ([built]: readonly BuiltMessage[]): Write[] => {
       const message = built?.message;
       const sequence = message?.type === 'event' ? message.payload.sequence : 0;
-      const known = [{ checkpointId, resumable }, ...this.#checkpoints];
-      const resumeFrom = known.find((checkpoint) => checkpoint.resumable);
-      this.#checkpoints = known.filter((each, index) => index < settings.keptCheckpoints || each === resumeFrom);
-      const superfluous = known.filter((each) => !this.#checkpoints.includes(each));
-      const deletes = superfluous.map((old) => deleteCheckpoint(sessionId, old.checkpointId));
+      const superfluous = this.#shelf.add({ checkpointId, resumable });
+      const deletes = superfluous.map((old) => deleteCheckpoint(sessionId, old));
       return [insertCheckpoint(sessionId, sequence, draft), ...deletes];
     };
     const told = { checkpoint_id: checkpointId, description, resumable, created_at: createdAt };
@@ -271,7 +277,12 @@ export class LiveSession {
     const { outputs, artifacts } = result;
     const execution_summary = await this.#ledger.summary();
     const payload = { outputs, ...(artifacts && { artifacts: [...artifacts] }), execution_summary };
-    await this.#move('succeeded', 'task_completed', { result: { type: 'task_completed', payload } });
+    try {
+      await this.#move('succeeded', 'task_completed', { result: { type: 'task_completed', payload } });
+    } catch (error) {
+      if (!isUnsayable(error)) throw error;
+      await this.#fail('outputsInvalid', 'execution_error', invalidOutputs(error.message));
+    }
   }
 
   async #failWith(error: unknown): Promise<void> {
@@ -282,7 +293,7 @@ export class LiveSession {
     try {
       await this.#fail('failed', failure.error_code, failure);
     } catch (unsayable) {
-      if (!isHcpError(unsayable, 'message_invalid') && !isHcpError(unsayable, 'message_too_large')) throw unsayable;
+      if (!isUnsayable(unsayable)) throw unsayable;
       const plain = failureOf(new Error('The task failed, and what it said of it does not fit into a message'));
       await this.#fail('failed', plain.error_code, plain);
     }
@@ -298,6 +309,7 @@ export class LiveSession {
 
   async #becomeIdle(): Promise<void> {
     const { onIdle, idleGraceMs } = this.#host.settings;
+    if (this.#waitingForRoom > 0) return this.#touch();
     if (onIdle === 'suspend' && this.state === 'RUNNING') {
       this.#suspended = true;
       this.#timers.idleIn(idleGraceMs);
@@ -315,8 +327,8 @@ export class LiveSession {
     // Only now: meanwhile it may have paused, resumed or ended.
     const moves = isTerminal(this.state) ? [] : movesFor(this.state, trigger);
     if (moves.length === 0) return;
-    const [last] = this.#checkpoints;
-    const error_details = { ...(last && { last_checkpoint: last.checkpointId }), ...payload.error_details };
+    const { newest } = this.#shelf;
+    const error_details = { ...(newest !== undefined && { last_checkpoint: newest }), ...payload.error_details };
     const result: Saying = { type: 'task_failed', payload: { ...payload, error_details, execution_summary } };
     await this.#follow(moves, reason, { ...step, result });
     this.#stop.abort(new HcpError('session_closed', `The session failed: ${reason}`));
@@ -347,18 +359,7 @@ export class LiveSession {
 
   async #cleanUp(): Promise<void> {
     await this.#execution;
-    const { capability } = this;
-    const last = () => capability?.cleanup?.(this.task, this.#run());
-    const errors: unknown[] = [];
-    for (const work of [...this.#cleanups.splice(0).reverse(), last]) {
-      try {
-        await work();
-      } catch (error) {
-        errors.push(error); // the others are done all the same
-      }
-    }
-    if (errors.length > 1) this.#log('error', new AggregateError(errors), 'Several cleanups failed');
-    if (errors.length > 0) throw errors[0];
+    await this.#cleanups.run(() => this.capability?.cleanup?.(this.task, this.#run()));
   }
 
   async #recover(takenFrom: { owner: string; epoch: number }): Promise<'start'> {
@@ -404,7 +405,7 @@ export class LiveSession {
   #lost(): void {
     this.#timers.clear();
     this.#stop.abort(new HcpError('session_taken_over', 'Another instance of this callee has the session now'));
-    this.#host.forget(this);
+    this.#host.lost(this);
   }
 
   #refuseLeaving(): void {
@@ -442,14 +443,15 @@ function unrecoverable(capability: OfferedCapability | undefined): TaskFailedPay
   };
 }
 
-function invalidOutputs(fault: string, result: TaskResult): TaskFailedPayload {
+/** `result`: what is worth showing as partial outputs. */
+function invalidOutputs(fault: string, result?: TaskResult): TaskFailedPayload {
   const outputs: unknown = result?.outputs;
   const isObject = typeof outputs === 'object' && outputs !== null && !Array.isArray(outputs);
   return {
     error_code: 'execution_error',
     error_message: fault,
     error_details: { phase: 'output_validation' },
-    ...(isObject && { partial_outputs: result.outputs }),
+    ...(isObject && result && { partial_outputs: result.outputs }),
   };
 }
 

@@ -5,9 +5,11 @@ import { rowOf, type SessionRecord } from '../session/record.ts';
 import { isHcpError } from '../shared/errors.ts';
 import { newSessionId } from '../shared/ids.ts';
 import { restoreMessage } from '../shared/messages/build.ts';
+import type { Write } from '../shared/store/store.ts';
 import type { CommandChannel, ReceivedCommand } from './command-channel.ts';
 import { type GateParts, type Judgement, judge, UNJUDGED } from './gate.ts';
 import type { Host } from './host.ts';
+import { isUnsayable } from './sayings.ts';
 import { LiveSession } from './session.ts';
 
 export interface SubmissionParts {
@@ -33,18 +35,23 @@ export class Submissions {
     const { calleeId, callerId, messageId, sessionId } = record;
     const fingerprint = createHash('sha256').update(command.body).digest('hex');
     const row = { callee_id: calleeId, caller_id: callerId, message_id: messageId, session_id: sessionId };
-    const outcome = await host.committer.commit({
-      fence: { broken: false },
-      entries: [],
-      writes: [
-        { insert: 'answers', row: { ...row, fingerprint, answer: null } },
-        { insert: 'sessions', row: rowOf(record) },
-      ],
-    });
-    if (outcome === 'conflict' && !(await this.#isOurs(record))) return this.#repeat(record, fingerprint);
+    const writes: Write[] = [
+      { insert: 'answers', row: { ...row, fingerprint, answer: null } },
+      { insert: 'sessions', row: rowOf(record) },
+    ];
+    // Known as ours before it is stored: a sweep must not take it for one that nobody runs.
     const session = new LiveSession(host, record, EMPTY_LOG);
     live.set(sessionId, session);
-    await this.judge(session);
+    try {
+      const outcome = await host.committer.commit({ fence: { broken: false }, entries: [], writes });
+      if (outcome === 'committed' || (await this.#isOurs(record))) return await this.judge(session);
+    } catch (error) {
+      if (!isHcpError(error, 'session_taken_over')) session.lose();
+      throw error;
+    }
+    host.outbox.drop(sessionId);
+    host.forget(session);
+    await this.#repeat(record, fingerprint);
   }
 
   /** Runs the gate on a stored submit, now or again after a restart. */
@@ -53,7 +60,7 @@ export class Submissions {
     const judgement = await judge(this.#parts.gate, { callerId, userId, task: session.task });
     try {
       await this.#pronounce(session, judgement).catch((error: unknown) => {
-        if (!isHcpError(error, 'message_invalid') && !isHcpError(error, 'message_too_large')) throw error;
+        if (!isUnsayable(error)) throw error;
         const { sessionId: session_id, messageId: message_id } = session.record;
         this.#parts.host.logger.error({ err: error, session_id, message_id }, 'The policy said what no message can');
         return session.reject(UNJUDGED);
@@ -113,9 +120,8 @@ export class Submissions {
   }
 
   /** The same submit again: the stored answer, byte for byte, or nothing while there is none (D-15). */
-  async #repeat({ calleeId, callerId, messageId, sessionId }: SessionRecord, fingerprint: string): Promise<void> {
+  async #repeat({ calleeId, callerId, messageId }: SessionRecord, fingerprint: string): Promise<void> {
     const { host, channel } = this.#parts;
-    host.telemetry.left(sessionId);
     const row = await host.store.get('answers', [calleeId, callerId, messageId]);
     const known = { message_id: messageId, caller_id: callerId, session_id: row?.session_id };
     if (row?.fingerprint !== fingerprint) {

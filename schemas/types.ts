@@ -156,9 +156,7 @@ export interface Checkpoint {
   /**
    * Whatever the executor needs to go on. Any JSON.
    */
-  data: {
-    [k: string]: unknown;
-  };
+  data: {} | unknown[] | string | number | boolean | null;
   /**
    * Hex SHA-256 of the JSON text of data: a damaged checkpoint is never used.
    */
@@ -319,9 +317,7 @@ export interface IntermediateResultData {
   /**
    * Any JSON.
    */
-  data: {
-    [k: string]: unknown;
-  };
+  data: {} | unknown[] | string | number | boolean | null;
   /**
    * Whether more of it follows.
    */

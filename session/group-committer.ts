@@ -1,3 +1,4 @@
+import { backoffMs } from '../shared/backoff.ts';
 import { type Clock, delay } from '../shared/clock.ts';
 import { HcpError, isHcpError } from '../shared/errors.ts';
 import type { Logger } from '../shared/logger.ts';
@@ -24,8 +25,7 @@ interface Waiting extends SessionCommit {
 }
 
 const LARGEST_GROUP = 500;
-const FIRST_RETRY_MS = 50;
-const LONGEST_RETRY_MS = 5000;
+const RETRY = { firstDelayMs: 50, maxDelayMs: 5000 };
 
 /**
  * Commits the steps of many sessions together: while one store commit is under way the next ones collect, and go out as
@@ -155,8 +155,7 @@ export class GroupCommitter {
         if (!isHcpError(error) || !error.retryable) throw error;
         this.#closing.signal.throwIfAborted();
         this.#logger.warn({ err: error, attempt }, 'The store does not answer: trying again');
-        const waitMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
-        await delay(this.#clock, waitMs, this.#closing.signal);
+        await delay(this.#clock, backoffMs(attempt, RETRY), this.#closing.signal);
       }
     }
   }

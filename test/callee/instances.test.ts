@@ -112,4 +112,36 @@ describeOnStacks('several instances of a callee', (stack) => {
     const closings = world.received.filter(({ body }) => Buffer.from(body).toString().includes('session_closed'));
     expect(closings.length).toBe(2);
   });
+
+  verifies(
+    'HCP-112',
+    'one that was declared dead stops its work, and takes it up again when nobody else did',
+    async () => {
+      await using world = await World.create(stack());
+      const reasons: unknown[] = [];
+      await world.serve(
+        async (_, run) => {
+          if (run.resumedFrom) return { outputs: { resumedFrom: run.resumedFrom.data } };
+          await run.checkpoint({ done: 1 }, { description: 'half' });
+          return untilStopped(run).catch((reason) => {
+            reasons.push(reason);
+            throw reason;
+          });
+        },
+        { instanceId: 'one', leaseMs: 300 },
+      );
+      await world.submit();
+      expect((await world.hear(4)).map(tell).at(-1)).toBe('E3 checkpoint_created');
+      const dead = { patch: 'instances', key: [world.calleeId, 'one'], set: { lease_until: -1 } };
+      expect(await world.store.commit([dead])).toBe('committed');
+      expect((await world.hearFresh(5)).map(tell)).toEqual([
+        'E4 RUNNING→PAUSED callee_restarted',
+        'E5 PAUSED→RUNNING recovered_from_checkpoint',
+        'task_completed',
+        'E6 RUNNING→COMPLETED task_completed',
+        'E7 closed COMPLETED task_completed',
+      ]);
+      expect(reasons).toEqual([expect.objectContaining({ code: 'session_taken_over' })]);
+    },
+  );
 });
