@@ -1,4 +1,4 @@
-import type { Capability, TaskSubmit } from '../schemas/types.ts';
+import type { Capability } from '../schemas/types.ts';
 import { GroupCommitter } from '../session/group-committer.ts';
 import { delay } from '../shared/clock.ts';
 import { HcpError, isHcpError } from '../shared/errors.ts';
@@ -9,6 +9,7 @@ import { Aborts } from './aborts.ts';
 import { Capabilities, offer } from './capabilities.ts';
 import { type CommandChannel, openCommandChannel, type ReceivedCommand } from './command-channel.ts';
 import type { Host } from './host.ts';
+import { Inquiries } from './inquiries.ts';
 import { Instances } from './instances.ts';
 import { type CalleeOptions, type CalleeSettings, resolveCalleeOptions } from './options.ts';
 import { EventOutbox } from './outbox.ts';
@@ -17,6 +18,7 @@ import { type RecoveryParts, takeSessionsOf } from './recovery.ts';
 import { purgeSessions } from './retention.ts';
 import type { Cleanup, Executor } from './run.ts';
 import type { LiveSession } from './session.ts';
+import { StoredCommands } from './stored-commands.ts';
 import { Submissions } from './submissions.ts';
 import { CalleeTelemetry } from './telemetry.ts';
 
@@ -51,6 +53,8 @@ class CalleeProcess implements Callee {
   readonly #channel: CommandChannel;
   readonly #submissions: Submissions;
   readonly #aborts: Aborts;
+  readonly #inquiries: Inquiries;
+  readonly #stored: StoredCommands;
   readonly #recovery: RecoveryParts;
   readonly #closing = new AbortController();
   readonly #timers = new Set<unknown>();
@@ -95,7 +99,9 @@ class CalleeProcess implements Callee {
     };
     const common = { host, live: this.#live, instanceId: () => this.#instances.id };
     this.#submissions = new Submissions({ ...common, gate, channel: this.#channel });
-    this.#aborts = new Aborts({ host, live: this.#live, ring: (instanceId) => this.#ring(instanceId) });
+    this.#stored = new StoredCommands(host, (instanceId) => this.#ring(instanceId));
+    this.#aborts = new Aborts({ host, live: this.#live, stored: this.#stored });
+    this.#inquiries = new Inquiries({ host, live: this.#live, stored: this.#stored, channel: this.#channel });
     this.#recovery = { ...common, submissions: this.#submissions };
   }
 
@@ -115,7 +121,7 @@ class CalleeProcess implements Callee {
     await this.#sweep();
     await this.#listenToBell();
     this.#consumers.push(await this.#channel.consume((command) => this.#obey(command)));
-    await this.#aborts.takeStored();
+    await this.#takeStored();
     this.#every(leaseMs / 3, () => this.#tick());
     this.#every(HOUR_MS, () => this.#purge());
     logger.info({ callee_id: this.#settings.calleeId, instance_id: this.#instances.id }, 'The callee takes commands');
@@ -183,9 +189,9 @@ class CalleeProcess implements Callee {
 
   async #obey(command: ReceivedCommand): Promise<void> {
     const { message } = command;
+    if (message.type === 'task_submit') return this.#submissions.take({ ...command, message });
     if (message.type === 'abort') return this.#aborts.take({ ...command, message });
-    // The channel lets through nothing else.
-    return this.#submissions.take({ ...command, message: message as TaskSubmit });
+    return this.#inquiries.take({ ...command, message });
   }
 
   /** Takes what dead or closed instances left behind, and the commands other instances stored for us. One at a time. */
@@ -208,7 +214,15 @@ class CalleeProcess implements Callee {
       await this.#instances.forget(owner);
       await transport.remove(instanceQueue(calleeId, owner));
     }
-    await this.#aborts.takeStored();
+    await this.#takeStored();
+  }
+
+  async #takeStored(): Promise<void> {
+    for await (const { errand, forget } of this.#stored.all()) {
+      const { task } = errand;
+      if (task.type === 'abort') await this.#aborts.takeStored({ ...errand, task }, forget);
+      else await this.#inquiries.takeStored({ ...errand, task }, forget);
+    }
   }
 
   async #tick(): Promise<void> {

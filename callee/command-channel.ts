@@ -1,11 +1,13 @@
-import type { Abort, TaskSubmit } from '../schemas/types.ts';
+import type { Abort, TaskSubmit, XReplay, XStatus } from '../schemas/types.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import { type HarnessId, parseHarnessId } from '../shared/ids.ts';
 import { type Logger, silentLogger } from '../shared/logger.ts';
 import { type BuiltMessage, buildMessage } from '../shared/messages/build.ts';
 import { type MessageLimits, resolveMessageLimits } from '../shared/messages/limits.ts';
+import type { HcpMessage } from '../shared/messages/message.ts';
 import type { RefusedMessage } from '../shared/messages/parse.ts';
 import { readDelivery } from '../shared/messages/receive.ts';
+import { isExtensionCommand } from '../shared/messages/validators.ts';
 import { commandQueue, eventRoute, type QueueOptions } from '../shared/transport/topology.ts';
 import type { Consumer, Delivery, Transport } from '../shared/transport/transport.ts';
 
@@ -22,9 +24,12 @@ export interface CommandChannelOptions {
   readonly logger?: Logger;
 }
 
+/** What a caller can ask for; the last two by a negotiated extension. */
+export type Command = TaskSubmit | Abort | XReplay | XStatus;
+
 /** A valid command and what the broker knows of its sender. */
 export interface ReceivedCommand {
-  readonly message: TaskSubmit | Abort;
+  readonly message: Command;
   /** The message as it came. */
   readonly body: Uint8Array;
   readonly headers: Readonly<Record<string, unknown>>;
@@ -65,8 +70,13 @@ export function openCommandChannel(options: CommandChannelOptions): CommandChann
     const outcome = readDelivery(delivery, { limits, logger });
     if (!outcome.ok) return refuse(delivery, outcome);
     const { message } = outcome;
-    if (message.type !== 'task_submit' && message.type !== 'abort') {
+    if (!isCommand(message)) {
       logger.error({ message_id: message.message_id, type: message.type }, 'Not a command: dead-lettered');
+      return delivery.reject();
+    }
+    if (message.type === 'x-replay' && message.payload.from_sequence > message.payload.to_sequence) {
+      const { message_id, session_id, type } = message;
+      logger.error({ message_id, session_id, type }, 'A range that ends before it begins: dead-lettered');
       return delivery.reject();
     }
     const { userId, appId, headers = {} } = delivery.properties;
@@ -110,4 +120,9 @@ export function openCommandChannel(options: CommandChannelOptions): CommandChann
     }
     return outcome;
   }
+}
+
+/** Of an extension's commands only those with a schema: by that they have been checked. */
+function isCommand(message: HcpMessage): message is Command {
+  return message.type === 'task_submit' || message.type === 'abort' || isExtensionCommand(message.type);
 }

@@ -11,6 +11,7 @@ import { isHcpError } from '../shared/errors.ts';
 import type { SchemaSandbox } from '../shared/foreign-schema/sandbox.ts';
 import type { Logger } from '../shared/logger.ts';
 import { type Capabilities, isVersionRange, type OfferedCapability } from './capabilities.ts';
+import { negotiate } from './extensions.ts';
 
 /** Who asks for what. */
 export interface GateRequest {
@@ -39,6 +40,8 @@ export interface Terms {
   readonly dataClassification: DataClassification;
   readonly safetyEnvelope: SafetyEnvelope;
   readonly maxDurationMs: number;
+  /** Names of those in force. */
+  readonly extensions: readonly string[];
 }
 
 export type Rejection = Omit<TaskRejectedPayload, 'in_reply_to'>;
@@ -114,6 +117,11 @@ async function consider(parts: GateParts, request: GateRequest): Promise<Judgeme
   if ('rejection' in found) return found;
   const unfit = await inputFault(found, task, parts.sandbox);
   if (unfit !== undefined) return rejected('invalid_input', unfit, `Correct ${unfit.split(' ')[0]} and submit again`);
+  const agreed = negotiate(task, found.declaration);
+  if ('lacking' in agreed) {
+    const { lacking, offered } = agreed;
+    return rejected('invalid_input', `/payload/extensions requires ${lacking}`, `Offered are ${offered.join(', ')}`);
+  }
   const { risk_ceiling: riskLevel, requires_human_approval: needsApproval } = found.declaration.safety;
   if (riskLevel > riskLimit) return tooRisky(riskLevel, riskLimit);
   // Until there is a desk to ask a human at, what needs one is not done.
@@ -131,6 +139,7 @@ async function consider(parts: GateParts, request: GateRequest): Promise<Judgeme
         found.maxDurationMs,
         parts.maxDurationMs,
       ),
+      extensions: agreed.inForce,
     },
   };
 }

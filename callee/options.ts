@@ -3,9 +3,16 @@ import { parseDuration } from '../shared/durations.ts';
 import { type HarnessId, newUlid, parseHarnessId } from '../shared/ids.ts';
 import { type Logger, silentLogger } from '../shared/logger.ts';
 import { type MessageLimits, resolveMessageLimits } from '../shared/messages/limits.ts';
-import { choiceOption, integerOption, LONGEST_TIMER_MS, refuseUnknownOptions } from '../shared/option-checks.ts';
+import {
+  choiceOption,
+  integerOption,
+  LONGEST_TIMER_MS,
+  methodsOption,
+  refuseUnknownOptions,
+  storeOption,
+  transportOption,
+} from '../shared/option-checks.ts';
 import type { Store } from '../shared/store/store.ts';
-import { hcpTables } from '../shared/store/tables.ts';
 import type { QueueOptions } from '../shared/transport/topology.ts';
 import type { Transport } from '../shared/transport/transport.ts';
 import type { Policy } from './gate.ts';
@@ -40,7 +47,7 @@ export interface CalleeOptions {
   readonly retention?: string;
   /** How long the gate may think. @default 30000 */
   readonly gateTimeoutMs?: number;
-  /** Must an `abort` carry the session's token? @default 'optional' */
+  /** Must an `abort` carry the session's token, and a question of an extension likewise? @default 'optional' */
   readonly abortToken?: 'optional' | 'required';
   /** Largest data of one checkpoint. @default 8388608 */
   readonly maxCheckpointBytes?: number;
@@ -123,15 +130,15 @@ const LARGEST_CHECKPOINT = 14 * 1024 * 1024;
 export function resolveCalleeOptions(options: CalleeOptions): CalleeSettings {
   if (typeof options !== 'object' || options === null) throw new TypeError('createCallee needs an options object');
   refuseUnknownOptions(options, OPTION_NAMES);
-  const clock = withMethods(options.clock ?? systemClock, 'clock', ['now', 'setTimeout', 'clearTimeout']);
+  const clock = methodsOption(options.clock ?? systemClock, 'clock', ['now', 'setTimeout', 'clearTimeout']);
   const maxDurationMs = duration(options.maxDuration, 'maxDuration', 'PT4H');
   const retentionMs = duration(options.retention, 'retention', 'P7D');
   if (retentionMs < DAY_MS)
     throw new TypeError('retention must be at least P1D: a repeated submit must find its answer');
   return {
     calleeId: parseHarnessId(options.calleeId, 'calleeId'),
-    transport: usableTransport(options.transport),
-    store: usableStore(options.store),
+    transport: transportOption(options.transport),
+    store: storeOption(options.store),
     policy: usablePolicy(options.policy),
     instanceId: parseHarnessId(options.instanceId ?? newUlid(clock.now()), 'instanceId'),
     leaseMs: integerOption(options.leaseMs, 'leaseMs', { fallback: 10_000, min: 100, max: LONGEST_TIMER_MS }),
@@ -155,7 +162,7 @@ export function resolveCalleeOptions(options: CalleeOptions): CalleeSettings {
     limits: resolveMessageLimits(options.limits),
     closeTimeoutMs: integer(options.closeTimeoutMs, 'closeTimeoutMs', 10_000, LONGEST_TIMER_MS),
     clock,
-    logger: withMethods(options.logger ?? silentLogger, 'logger', ['debug', 'info', 'warn', 'error']),
+    logger: methodsOption(options.logger ?? silentLogger, 'logger', ['debug', 'info', 'warn', 'error']),
   };
 }
 
@@ -167,27 +174,6 @@ function duration(value: unknown, name: string, fallback: string): number {
   const ms = typeof (value ?? fallback) === 'string' ? parseDuration(String(value ?? fallback)) : undefined;
   if (ms === undefined) throw new TypeError(`${name} must be an ISO 8601 duration above zero, as ${fallback}`);
   return ms;
-}
-
-function withMethods<T extends object>(value: T, name: string, methods: readonly (keyof T & string)[]): T {
-  if (methods.every((method) => typeof value[method] === 'function')) return value;
-  throw new TypeError(`${name} must have the methods ${methods.join(', ')}`);
-}
-
-function usableTransport(transport: Transport): Transport {
-  if (typeof transport?.consume === 'function' && typeof transport.publish === 'function') return transport;
-  throw new TypeError('transport must be an open transport, as openTransport gives one');
-}
-
-function usableStore(store: Store): Store {
-  if (typeof store?.commit !== 'function' || typeof store.append !== 'function' || typeof store.tables !== 'object') {
-    throw new TypeError('store must be an open store, as openStore gives one');
-  }
-  const missing = Object.keys(hcpTables).filter((table) => !(table in store.tables));
-  if (missing.length > 0) {
-    throw new TypeError(`store lacks the tables ${missing.join(', ')}: open it with hcpTables among its tables`);
-  }
-  return store;
 }
 
 function usablePolicy(policy: Policy | undefined): Policy {

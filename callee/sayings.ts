@@ -25,6 +25,9 @@ export function acceptance(
           abort_timeout: formatDuration(abortTimeoutMs),
         },
         in_reply_to: inReplyTo,
+        ...(terms.extensions.length > 0 && {
+          extensions: Object.fromEntries(terms.extensions.map((name) => [name, {}])),
+        }),
       },
     },
     {

@@ -5,16 +5,22 @@ import { type LogEntry, type LogTail, messageEntry, readLog, tailAfter, takeover
 import { changes, type SessionRecord } from '../session/record.ts';
 import { HcpError } from '../shared/errors.ts';
 import { type BuiltMessage, buildMessage, restoreMessage } from '../shared/messages/build.ts';
-import type { EventData, Messages } from '../shared/messages/message.ts';
+import type { EventData, ExtensionEventData, Messages } from '../shared/messages/message.ts';
 import type { Condition, Write } from '../shared/store/store.ts';
 import { traceContext } from '../shared/telemetry.ts';
 import { eventRoute } from '../shared/transport/topology.ts';
 import type { Host } from './host.ts';
 import type { OutboxEntry } from './outbox.ts';
 
+type EventOf<Data> = { readonly [Type in keyof Data]: { readonly event: Type; readonly data: Data[Type] } }[keyof Data];
+
+/** An answer to a command of an extension. */
+export type ExtensionSaying = EventOf<ExtensionEventData>;
+
 /** Something a session has to say, before it has its place in the log. */
 export type Saying =
-  | { readonly [Type in keyof EventData]: { readonly event: Type; readonly data: EventData[Type] } }[keyof EventData]
+  | EventOf<EventData>
+  | ExtensionSaying
   | {
       readonly [Type in 'task_accepted' | 'task_rejected' | 'task_completed' | 'task_failed']: {
         readonly type: Type;
@@ -145,7 +151,7 @@ export class SessionWriter {
 
   #build(saying: Saying, sequence: number): BuiltMessage {
     const { clock, settings } = this.#host;
-    const { sessionId, calleeId } = this.#record;
+    const { sessionId, calleeId, extensions } = this.#record;
     const options = { clock, limits: settings.limits };
     const common = { senderId: calleeId, sessionId };
     if ('event' in saying) {
@@ -153,7 +159,13 @@ export class SessionWriter {
       return buildMessage({ ...common, type: 'event', payload }, options);
     }
     if (saying.type === 'task_rejected') return buildMessage({ ...common, ...saying, sessionId: null }, options);
-    return buildMessage({ ...common, ...saying }, options);
+    if (saying.type === 'task_accepted' || !extensions.includes('stream/1')) {
+      return buildMessage({ ...common, ...saying }, options);
+    }
+    const told = { ...saying.payload.extensions, 'stream/1': { last_sequence: sequence - 1 } };
+    // Of either result, with one more field that both have.
+    const result = { ...saying, payload: { ...saying.payload, extensions: told } } as typeof saying;
+    return buildMessage({ ...common, ...result }, options);
   }
 
   #patch(after: SessionRecord, takenFrom: Step['takenFrom']): Write {

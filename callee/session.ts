@@ -100,6 +100,7 @@ export class LiveSession {
       version: terms.capability.declaration.version,
       riskLevel: terms.riskLevel,
       maxDurationMs: terms.maxDurationMs,
+      extensions: terms.extensions,
       runningSince: now,
       deadlineAt: now + Math.min(terms.maxDurationMs, settings.tokenLifetimeMs),
     };
@@ -138,6 +139,13 @@ export class LiveSession {
       () => {}, // told to whoever waits for the abort
     );
     return moved;
+  }
+
+  /** Says what its caller asked for, in its stream. No sign of life: the idle time goes on. Throws when that has ended. */
+  async answer(sayings: (lastSequence: number) => readonly Saying[], writes: readonly Write[]): Promise<void> {
+    this.#refuseLeaving();
+    refuseUnless(this.state, 'emit');
+    await this.#writer.commit({ sayings: sayings(this.#writer.sequence), writes: () => writes });
   }
 
   /** After a restart in ABORTING: the same again, with a new timer. */

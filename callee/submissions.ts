@@ -104,6 +104,7 @@ export class Submissions {
       version: undefined,
       riskLevel: undefined,
       maxDurationMs: undefined,
+      extensions: [],
       createdAt: now,
       updatedAt: now,
       runningSince: undefined,

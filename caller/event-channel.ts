@@ -5,7 +5,7 @@ import type { MessageFault, Salvage } from '../shared/messages/fault.ts';
 import { type MessageLimits, resolveMessageLimits } from '../shared/messages/limits.ts';
 import type { Messages } from '../shared/messages/message.ts';
 import { readDelivery } from '../shared/messages/receive.ts';
-import { commandRoute, eventQueue, type QueueOptions } from '../shared/transport/topology.ts';
+import { commandRoute, eventQueue, type QueueDeclaration, type QueueOptions } from '../shared/transport/topology.ts';
 import type { Consumer, Delivery, Transport } from '../shared/transport/transport.ts';
 
 export interface EventChannelOptions {
@@ -17,49 +17,64 @@ export interface EventChannelOptions {
   readonly prefetch?: number;
   readonly limits?: Partial<MessageLimits>;
   /** Told of every message that was refused, before it is dead-lettered. */
-  readonly onInvalid?: (fault: MessageFault, salvage: Salvage) => void;
+  readonly onInvalid?: (fault: MessageFault, salvage: Salvage) => void | Promise<void>;
   /** @default silent */
   readonly logger?: Logger;
 }
+
+/** What a caller may send. */
+type CommandType = 'task_submit' | 'abort' | 'x-replay' | 'x-status';
 
 /** What a callee may send. */
 export type CalleeMessage = Messages[Exclude<keyof Messages, 'task_submit' | 'abort'>];
 
 export interface ReceivedEvent {
   readonly message: CalleeMessage;
+  /** The message as it came. */
+  readonly body: Uint8Array;
+  readonly headers: Readonly<Record<string, unknown>>;
   /** The login the broker checked, if any. */
   readonly userId: string | undefined;
   /** What the sender calls itself: the callee. */
   readonly appId: string | undefined;
 }
 
+// biome-ignore lint/suspicious/noConfusingVoidType: most receivers have nothing to say.
+export type Verdict = void | 'reject';
+export type EventReceiver = (event: ReceivedEvent) => Promise<Verdict>;
+
 /** A caller's side of the wire: commands out, everything callees say in. */
 export interface EventChannel {
   readonly callerId: HarnessId;
   /**
    * Hands each valid message to `handler`, which resolves once it is fully processed: only then is it acked (HCP-208).
-   * A handler that rejects gets the message again, up to the queue's delivery limit.
+   * `reject` dead-letters it. A handler that rejects gets the message again, up to the queue's delivery limit.
+   * `queue` is the caller's event queue unless told.
    */
-  consume(handler: (event: ReceivedEvent) => Promise<void>): Promise<Consumer>;
+  consume(handler: EventReceiver, queue?: QueueDeclaration): Promise<Consumer>;
   /** Publishes a command. `unroutable`: no such callee. */
-  publish(calleeId: string, built: BuiltMessage<'task_submit' | 'abort'>): Promise<'confirmed' | 'unroutable'>;
+  publish(
+    calleeId: string,
+    built: BuiltMessage<CommandType>,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<'confirmed' | 'unroutable'>;
 }
 
 /** Opens the event channel of one caller. Does no I/O before `consume` or `publish`. */
 export function openEventChannel(options: EventChannelOptions): EventChannel {
   const { transport, logger = silentLogger } = options;
   const callerId = parseHarnessId(options.callerId, 'callerId');
-  const queue = eventQueue(callerId, options.queue);
   const limits = resolveMessageLimits(options.limits);
 
   return {
     callerId,
-    publish: (calleeId, { body, properties }) => transport.publish({ route: commandRoute(calleeId), body, properties }),
-    consume: (handler) =>
+    publish: (calleeId, { body, properties }, options) =>
+      transport.publish({ route: commandRoute(calleeId), body, properties }, options),
+    consume: (handler, queue = eventQueue(callerId, options.queue)) =>
       transport.consume(queue, (delivery) => receive(delivery, handler), { prefetch: options.prefetch ?? 10 }),
   };
 
-  async function receive(delivery: Delivery, handler: (event: ReceivedEvent) => Promise<void>): Promise<void> {
+  async function receive(delivery: Delivery, handler: EventReceiver): Promise<void> {
     // A CC header on the publish can bring another caller's message here; the routing key still tells whose it is.
     if (!delivery.route.routingKey.startsWith(`${callerId}.`)) {
       logger.error({ routing_key: delivery.route.routingKey }, 'Message for another caller: dead-lettered');
@@ -67,7 +82,7 @@ export function openEventChannel(options: EventChannelOptions): EventChannel {
     }
     const outcome = readDelivery(delivery, { limits, logger });
     if (!outcome.ok) {
-      options.onInvalid?.(outcome.fault, outcome.salvage);
+      await options.onInvalid?.(outcome.fault, outcome.salvage);
       // A type nobody knows may be a newer protocol's: harmless, so not worth a dead letter (V-117).
       return outcome.fault.code === 'unknown_type' ? delivery.ack() : delivery.reject();
     }
@@ -76,8 +91,10 @@ export function openEventChannel(options: EventChannelOptions): EventChannel {
       logger.error({ message_id: message.message_id, type: message.type }, 'Not from a callee: dead-lettered');
       return delivery.reject();
     }
-    await handler({ message, userId: delivery.properties.userId, appId: delivery.properties.appId });
-    delivery.ack();
+    const { userId, appId, headers = {} } = delivery.properties;
+    const verdict = await handler({ message, body: delivery.body, headers, userId, appId });
+    if (verdict === 'reject') delivery.reject();
+    else delivery.ack();
   }
 }
 

@@ -14,6 +14,8 @@ import eventSessionClosed from './events/session_closed.schema.json' with { type
 import eventSessionCreated from './events/session_created.schema.json' with { type: 'json' };
 import eventStateChanged from './events/state_changed.schema.json' with { type: 'json' };
 import eventWarning from './events/warning.schema.json' with { type: 'json' };
+import eventXReplayUnavailable from './events/x-replay-unavailable.schema.json' with { type: 'json' };
+import eventXStatus from './events/x-status.schema.json' with { type: 'json' };
 import safetyEnvelope from './safety_envelope.schema.json' with { type: 'json' };
 import sessionToken from './session_token.schema.json' with { type: 'json' };
 import taskAccepted from './task_accepted.schema.json' with { type: 'json' };
@@ -21,6 +23,8 @@ import taskCompleted from './task_completed.schema.json' with { type: 'json' };
 import taskFailed from './task_failed.schema.json' with { type: 'json' };
 import taskRejected from './task_rejected.schema.json' with { type: 'json' };
 import taskSubmit from './task_submit.schema.json' with { type: 'json' };
+import xReplay from './x-replay.schema.json' with { type: 'json' };
+import xStatus from './x-status.schema.json' with { type: 'json' };
 
 /** Every schema by the last part of its `$id`: `task_submit`, `event:log`, `common` … */
 export const schemas = {
@@ -39,6 +43,8 @@ export const schemas = {
   'event:session_created': eventSessionCreated,
   'event:state_changed': eventStateChanged,
   'event:warning': eventWarning,
+  'event:x-replay-unavailable': eventXReplayUnavailable,
+  'event:x-status': eventXStatus,
   'safety_envelope': safetyEnvelope,
   'session_token': sessionToken,
   'task_accepted': taskAccepted,
@@ -46,4 +52,6 @@ export const schemas = {
   'task_failed': taskFailed,
   'task_rejected': taskRejected,
   'task_submit': taskSubmit,
+  'x-replay': xReplay,
+  'x-status': xStatus,
 };

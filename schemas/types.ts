@@ -404,6 +404,37 @@ export interface WarningData {
   details?: JsonObject;
 }
 /**
+ * The answer to an x-replay for the part that was not published again.
+ */
+export interface XReplayUnavailableData {
+  /**
+   * The first one concerned.
+   */
+  from_sequence: number;
+  /**
+   * The last one concerned.
+   */
+  to_sequence: number;
+  /**
+   * not_said: beyond the last event of the session. not_held: said, but no longer stored. limit: more than one request may ask for, ask again. Or another.
+   */
+  reason: string;
+}
+/**
+ * The answer to an x-status: the session as it is stored.
+ */
+export interface XStatusData {
+  state: SessionState;
+  /**
+   * The last event of the session, not counting this one.
+   */
+  last_sequence: number;
+  /**
+   * Whether there is a task_completed or task_failed.
+   */
+  result_sent: boolean;
+}
+/**
  * The limits within which the callee acts; defined by the callee alone.
  */
 export interface SafetyEnvelope {
@@ -732,4 +763,58 @@ export interface TaskContext {
    */
   notes?: string;
   [k: string]: unknown;
+}
+/**
+ * Caller to callee, with replay/1 in force: publish these events again.
+ */
+export interface XReplay {
+  hcp_version: HcpVersion;
+  message_id: Uuid;
+  timestamp: Timestamp;
+  session_id: Uuid;
+  /**
+   * The kind of message.
+   */
+  type: 'x-replay';
+  payload: XReplayPayload;
+}
+/**
+ * Which events, and the right to ask.
+ */
+export interface XReplayPayload {
+  /**
+   * The first one wanted.
+   */
+  from_sequence: number;
+  /**
+   * The last one wanted, not below the first.
+   */
+  to_sequence: number;
+  /**
+   * The session's token. Secret.
+   */
+  session_token?: string;
+}
+/**
+ * Caller to callee, with status/1 in force: tell how this session is.
+ */
+export interface XStatus {
+  hcp_version: HcpVersion;
+  message_id: Uuid;
+  timestamp: Timestamp;
+  session_id: Uuid;
+  /**
+   * The kind of message.
+   */
+  type: 'x-status';
+  payload: XStatusPayload;
+}
+/**
+ * The right to ask.
+ */
+export interface XStatusPayload {
+  /**
+   * The session's token. Secret.
+   */
+  session_token?: string;
 }

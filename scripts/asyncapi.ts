@@ -1,6 +1,6 @@
 import { bundleSchemas, type SchemaFile } from './schema-bundle.ts';
 
-const COMMANDS = ['task_submit', 'abort'] as const;
+const COMMANDS = ['task_submit', 'abort', 'x-replay', 'x-status'] as const;
 const EVENTS = ['task_accepted', 'task_rejected', 'event', 'task_completed', 'task_failed'] as const;
 
 /** The whole protocol as an AsyncAPI 3.0 document: channels with their AMQP bindings, messages, payloads. */
@@ -43,7 +43,12 @@ export function asyncApiDocument(files: readonly SchemaFile[]): object {
       },
     },
     operations: {
-      sendCommand: operation('commands', 'send', 'A caller submits a task or aborts its session.', COMMANDS),
+      sendCommand: operation(
+        'commands',
+        'send',
+        'A caller submits a task, aborts its session or, where that was negotiated, asks about it.',
+        COMMANDS,
+      ),
       receiveEvent: operation('events', 'receive', 'A caller follows its sessions.', EVENTS),
     },
     components: {

@@ -36,7 +36,7 @@ async function types(files: readonly SchemaFile[]): Promise<string> {
 }
 
 function index(files: readonly SchemaFile[]): string {
-  const variable = (name: string) => name.replace(/[:_](\w)/g, (_, letter: string) => letter.toUpperCase());
+  const variable = (name: string) => name.replace(/[:_-](\w)/g, (_, letter: string) => letter.toUpperCase());
   return [
     ...files.map(({ path, name }) => `import ${variable(name)} from './${path}' with { type: 'json' };`),
     '',

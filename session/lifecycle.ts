@@ -112,6 +112,16 @@ const MOVES: ReadonlySet<string> = new Set<Move>([
   'finish',
 ]);
 
+/** Whether this is one of the nine. The other side may say anything. */
+export function isTransition(from: unknown, to: unknown): boolean {
+  const state = SESSION_STATES.find((known) => known === from);
+  if (state === undefined) return false;
+  const snapshot = lifecycle.resolveState({ value: state });
+  // MOVES holds moves only.
+  const moves = ([...MOVES] as Move[]).filter((move) => snapshot.can({ type: move }));
+  return moves.some((move) => advance(state, move) === to);
+}
+
 /** What to do about `trigger` in `state`. */
 export function react(state: SessionState, trigger: Trigger): Reaction {
   const cell: Cell = REACTIONS[trigger][SESSION_STATES.indexOf(state)] ?? 'never';

@@ -82,13 +82,37 @@ function entryOf(row: Row): LogEntry {
 const PAGE = 500;
 
 /** A session's log from a position on, page by page. */
-export async function* readLog(store: Store, sessionId: string, fromPosition = 1): AsyncIterable<LogEntry> {
+export async function* readLog(
+  store: Store,
+  sessionId: string,
+  fromPosition = 1,
+  page = PAGE,
+): AsyncIterable<LogEntry> {
   let from = fromPosition;
   for (;;) {
-    const rows = await store.scan('log', 'key', { where: [sessionId], from, limit: PAGE });
+    const rows = await store.scan('log', 'key', { where: [sessionId], from, limit: page });
     for (const row of rows) yield entryOf(row);
-    if (rows.length < PAGE) return;
+    if (rows.length < page) return;
     from = Number(rows.at(-1)?.position) + 1;
+  }
+}
+
+/** The stored events with a sequence within `from`…`to`, in order. */
+export async function* readEvents(
+  store: Store,
+  sessionId: string,
+  from: number,
+  to: number,
+): AsyncIterable<LogEntry & { readonly sequence: number }> {
+  if (from > to) return;
+  // An event's position is above its sequence: the acceptance stands before the first one, and the odd takeover between.
+  const page = Math.min(PAGE, to - from + 4);
+  for await (const entry of readLog(store, sessionId, from + 1, page)) {
+    const { sequence } = entry;
+    if (sequence === undefined || sequence < from) continue;
+    if (sequence > to) return;
+    yield { ...entry, sequence };
+    if (sequence === to) return;
   }
 }
 

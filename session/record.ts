@@ -22,6 +22,8 @@ export interface SessionRecord {
   readonly version: string | undefined;
   readonly riskLevel: RiskLevel | undefined;
   readonly maxDurationMs: number | undefined;
+  /** Names of the extensions in force, as they were told; none before it is accepted. */
+  readonly extensions: readonly string[];
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly runningSince: number | undefined;
@@ -51,6 +53,7 @@ export function recordOf(row: Row): SessionRecord {
     version: text('version'),
     riskLevel: text('risk_level') as RiskLevel | undefined,
     maxDurationMs: number('max_duration_ms'),
+    extensions: JSON.parse(text('extensions') ?? '[]'),
     createdAt: Number(row.created_at),
     updatedAt: Number(row.updated_at),
     runningSince: number('running_since'),
@@ -78,6 +81,7 @@ export function rowOf(record: SessionRecord): Row {
     version: record.version ?? null,
     risk_level: record.riskLevel ?? null,
     max_duration_ms: record.maxDurationMs ?? null,
+    extensions: record.extensions.length > 0 ? JSON.stringify(record.extensions) : null,
     created_at: record.createdAt,
     updated_at: record.updatedAt,
     running_since: record.runningSince ?? null,

@@ -15,6 +15,7 @@ const RETRYABLE = {
   topology_mismatch: false,
   topology_missing: false,
   topology_forbidden: false,
+  topology_unsupported: false,
   store_unsupported: false,
   store_unavailable: true,
   store_outcome_unknown: true,
@@ -28,6 +29,13 @@ const RETRYABLE = {
   session_handed_over: false,
   checkpoint_too_large: false,
   callee_closed: false,
+  caller_closed: false,
+  callee_unreachable: true,
+  submit_timeout: true,
+  abort_timeout: false,
+  result_missing: false,
+  session_stalled: false,
+  outputs_unexpected: false,
 } as const;
 
 export type HcpErrorCode = keyof typeof RETRYABLE;

@@ -27,6 +27,8 @@ export { FAULT_RULES, type FaultCode, type FoundType, type MessageFault, type Sa
 export { DEFAULT_MESSAGE_LIMITS, type MessageLimits, resolveMessageLimits } from './messages/limits.ts';
 export {
   type EventData,
+  type ExtensionCommands,
+  type ExtensionEventData,
   type ExtensionMessage,
   HCP_VERSION,
   type HcpMessage,
@@ -59,6 +61,7 @@ export { type ColumnType, hcpTables, type Index, type Table, type TableName, typ
 export { traceContext, traceHeaders } from './telemetry.ts';
 export { openTransport } from './transport/open-transport.ts';
 export {
+  type Binding,
   bindingMatches,
   commandQueue,
   commandRoute,
@@ -67,6 +70,9 @@ export {
   type ExchangeName,
   eventQueue,
   eventRoute,
+  type HashExchangeName,
+  type HashedBinding,
+  partitionQueue,
   type QueueDeclaration,
   type QueueOptions,
   type QueueProfile,

@@ -1,3 +1,7 @@
+import type { Store } from './store/store.ts';
+import { hcpTables } from './store/tables.ts';
+import type { Transport } from './transport/transport.ts';
+
 /** Refuses a name nobody reads, so that a misspelt option is not silently its default. */
 export function refuseUnknownOptions(options: object, known: readonly string[], where = ''): void {
   for (const name of Object.keys(options)) {
@@ -41,6 +45,27 @@ export function choiceOption<Choice extends string>(
   const choice = choices.find((candidate) => candidate === value);
   if (choice !== undefined) return choice;
   throw new TypeError(`${name} must be ${choices.map((c) => `'${c}'`).join(' or ')}, but is ${show(value)}`);
+}
+
+export function methodsOption<T extends object>(value: T, name: string, methods: readonly (keyof T & string)[]): T {
+  if (methods.every((method) => typeof value[method] === 'function')) return value;
+  throw new TypeError(`${name} must have the methods ${methods.join(', ')}`);
+}
+
+export function transportOption(transport: Transport): Transport {
+  if (typeof transport?.consume === 'function' && typeof transport.publish === 'function') return transport;
+  throw new TypeError('transport must be an open transport, as openTransport gives one');
+}
+
+export function storeOption(store: Store): Store {
+  if (typeof store?.commit !== 'function' || typeof store.append !== 'function' || typeof store.tables !== 'object') {
+    throw new TypeError('store must be an open store, as openStore gives one');
+  }
+  const missing = Object.keys(hcpTables).filter((table) => !(table in store.tables));
+  if (missing.length > 0) {
+    throw new TypeError(`store lacks the tables ${missing.join(', ')}: open it with hcpTables among its tables`);
+  }
+  return store;
 }
 
 function show(value: unknown): string {

@@ -38,4 +38,13 @@ describe('requirements', () => {
     expect([musts.length, vectors.length]).toEqual([26, 67]);
     expect([...musts, ...vectors].filter(({ id }) => !cited.has(id)).map(({ id }) => id)).toEqual([]);
   });
+
+  it('of the caller are each proven by a test: its MUSTs (5.4) and its vectors', () => {
+    const cited = citedIds();
+    const wanted = REQUIREMENTS.filter(
+      ({ section, level }) => (section === '5.4' && level === 'MUST') || (section === '6.5' && level === 'VECTOR'),
+    );
+    expect(wanted.length).toBe(23 + 39);
+    expect(wanted.filter(({ id }) => !cited.has(id)).map(({ id }) => id)).toEqual([]);
+  });
 });

@@ -6,13 +6,16 @@ import type { MessageProperties } from '../transport/transport.ts';
 import type { MessageFault } from './fault.ts';
 import { inspectJson } from './json-value.ts';
 import { DEFAULT_MESSAGE_LIMITS, type MessageLimits } from './limits.ts';
-import { HCP_VERSION, IN_REPLY_TO_HEADER, type Messages } from './message.ts';
-import { isEventType, type MessageType, schemaFault } from './validators.ts';
+import { type ExtensionCommands, HCP_VERSION, IN_REPLY_TO_HEADER, type Messages } from './message.ts';
+import { isEventType, isExtensionEvent, type MessageType, schemaFault } from './validators.ts';
 
-export interface MessageDraft<Type extends MessageType> {
+/** What we send: the seven messages, and the commands of the extensions we know. */
+type Sendable = Messages & ExtensionCommands;
+
+export interface MessageDraft<Type extends keyof Sendable> {
   readonly type: Type;
-  readonly sessionId: Messages[Type]['session_id'];
-  readonly payload: Messages[Type]['payload'];
+  readonly sessionId: Sendable[Type]['session_id'];
+  readonly payload: Sendable[Type]['payload'];
   /** Our own id, caller or callee: goes into `app_id`. */
   readonly senderId: string;
   /** @default a new UUID */
@@ -25,8 +28,8 @@ export interface BuildOptions {
 }
 
 /** A message ready to be stored and published: sending it again means sending these bytes again. */
-export interface BuiltMessage<Type extends MessageType = MessageType> {
-  readonly message: Messages[Type];
+export interface BuiltMessage<Type extends keyof Sendable = MessageType> {
+  readonly message: Sendable[Type];
   readonly body: Buffer;
   readonly properties: MessageProperties;
 }
@@ -35,7 +38,7 @@ export interface BuiltMessage<Type extends MessageType = MessageType> {
  * Makes a message of ours, validated before it can be published (HCP-005). Throws `message_invalid`, naming the field,
  * or `message_too_large`.
  */
-export function buildMessage<Type extends MessageType>(
+export function buildMessage<Type extends keyof Sendable>(
   draft: MessageDraft<Type>,
   { clock = systemClock, limits = DEFAULT_MESSAGE_LIMITS }: BuildOptions = {},
 ): BuiltMessage<Type> {
@@ -48,7 +51,7 @@ export function buildMessage<Type extends MessageType>(
     session_id: draft.sessionId === null ? null : parseSessionId(draft.sessionId),
     type: draft.type,
     payload: draft.payload,
-  } as unknown as Messages[Type];
+  } as unknown as Sendable[Type];
   const invalid = inspectJson(message, limits).fault ?? schemaFault(draft.type, message) ?? eventFault(message);
   if (invalid) throw invalidMessage(draft.type, invalid);
   const body = Buffer.from(JSON.stringify(message));
@@ -69,10 +72,11 @@ export function restoreMessage(body: Buffer, senderId: string): BuiltMessage {
 }
 
 /** Senders use the nine standard events or an extension's own (D-25). */
-function eventFault(message: Messages[MessageType]): MessageFault | undefined {
+function eventFault(message: Sendable[keyof Sendable]): MessageFault | undefined {
   if (message.type !== 'event') return undefined;
   const { event_type: eventType, data } = message.payload;
-  if (isEventType(eventType)) return schemaFault(`event:${eventType}`, data, '/payload/data');
+  if (isEventType(eventType) || isExtensionEvent(eventType))
+    return schemaFault(`event:${eventType}`, data, '/payload/data');
   if (/^x-[a-z0-9-]{1,60}$/.test(eventType)) return undefined;
   throw new HcpError('message_invalid', '/payload/event_type is no standard event and does not start with "x-"');
 }
@@ -92,7 +96,7 @@ function isTooLarge(code: MessageFault['code']): boolean {
   return code === 'too_deep' || code === 'too_many_keys' || code === 'text_too_long';
 }
 
-function propertiesOf(message: Messages[MessageType], senderId: string, now: number): MessageProperties {
+function propertiesOf(message: Sendable[keyof Sendable], senderId: string, now: number): MessageProperties {
   const headers = traceHeaders();
   const inReplyTo = 'in_reply_to' in message.payload ? message.payload.in_reply_to : undefined;
   if (inReplyTo !== undefined) headers[IN_REPLY_TO_HEADER] = inReplyTo;

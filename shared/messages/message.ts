@@ -16,6 +16,10 @@ import type {
   TaskRejected,
   TaskSubmit,
   WarningData,
+  XReplay,
+  XReplayUnavailableData,
+  XStatus,
+  XStatusData,
 } from '../../schemas/types.ts';
 
 /** The seven messages of HCP by their `type`. */
@@ -27,6 +31,18 @@ export interface Messages {
   event: EventMessage;
   task_completed: TaskCompleted;
   task_failed: TaskFailed;
+}
+
+/** The commands of the extensions we know, by their `type`. Sent only where they were negotiated. */
+export interface ExtensionCommands {
+  'x-replay': XReplay;
+  'x-status': XStatus;
+}
+
+/** The `data` of the events of the extensions we know, by their `event_type`. */
+export interface ExtensionEventData {
+  'x-replay-unavailable': XReplayUnavailableData;
+  'x-status': XStatusData;
 }
 
 /** The `data` of the nine standard events by their `event_type`. */
@@ -42,12 +58,12 @@ export interface EventData {
   session_closed: SessionClosedData;
 }
 
-/** A message of a negotiated extension: only its envelope is known. */
+/** A message of an extension we do not know: only its envelope is checked. */
 export interface ExtensionMessage extends Omit<Envelope, 'type'> {
   type: `x-${string}`;
 }
 
-export type HcpMessage = Messages[keyof Messages] | ExtensionMessage;
+export type HcpMessage = Messages[keyof Messages] | ExtensionCommands[keyof ExtensionCommands] | ExtensionMessage;
 
 /** The version we speak; any other `1.x` is understood too. */
 export const HCP_VERSION = '1.0';

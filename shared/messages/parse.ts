@@ -5,7 +5,7 @@ import { decodeJson } from './json-text.ts';
 import { deepFreeze } from './json-value.ts';
 import { DEFAULT_MESSAGE_LIMITS, type MessageLimits } from './limits.ts';
 import type { HcpMessage } from './message.ts';
-import { isEventType, isMessageType, schemaFault } from './validators.ts';
+import { isEventType, isExtensionCommand, isMessageType, schemaFault } from './validators.ts';
 
 export interface ParsedMessage {
   readonly ok: true;
@@ -75,7 +75,8 @@ function typeFault({ type }: JsonObject): MessageFault | undefined {
 }
 
 function shapeFault(value: JsonObject): MessageFault | undefined {
-  const invalid = schemaFault(isMessageType(value.type) ? value.type : 'envelope', value);
+  const { type } = value;
+  const invalid = schemaFault(isMessageType(type) || isExtensionCommand(type) ? type : 'envelope', value);
   if (invalid || value.type !== 'event') return invalid;
   // The event schema has just said that these are there.
   const { event_type: eventType, data } = value.payload as { event_type: string; data: unknown };

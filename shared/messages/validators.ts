@@ -26,12 +26,26 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
+export const EXTENSION_COMMANDS = ['x-replay', 'x-status'] as const;
+export type ExtensionCommand = (typeof EXTENSION_COMMANDS)[number];
+
+export const EXTENSION_EVENTS = ['x-replay-unavailable', 'x-status'] as const;
+export type ExtensionEvent = (typeof EXTENSION_EVENTS)[number];
+
 export function isMessageType(type: unknown): type is MessageType {
   return MESSAGE_TYPES.includes(type as MessageType);
 }
 
 export function isEventType(type: unknown): type is EventType {
   return EVENT_TYPES.includes(type as EventType);
+}
+
+export function isExtensionCommand(type: unknown): type is ExtensionCommand {
+  return EXTENSION_COMMANDS.includes(type as ExtensionCommand);
+}
+
+export function isExtensionEvent(type: unknown): type is ExtensionEvent {
+  return EXTENSION_EVENTS.includes(type as ExtensionEvent);
 }
 
 /** Name of a schema: the last part of its `$id`. */

@@ -18,6 +18,69 @@ export type Tables = Readonly<Record<TableName, Table>>;
 
 /** Every table and index of the SDK, declared once; each engine makes them as it can. */
 export const hcpTables = {
+  /** The caller's submits and, once it came, the answer: a restart can still match it (HCP-203). */
+  submissions: {
+    columns: {
+      caller_id: 'text',
+      message_id: 'text',
+      callee_id: 'text',
+      /** `open`, `accepted`, `rejected`, or `abandoned` when no answer came in time. */
+      status: 'text',
+      submitted_at: 'integer',
+      /** The body of the `task_submit`. */
+      request: 'text',
+      session_id: 'text?',
+      /** The body of the answer. */
+      answer: 'text?',
+    },
+    key: ['caller_id', 'message_id'],
+    indexes: { by_status: { columns: ['caller_id', 'status', 'submitted_at'] } },
+  },
+  /** How far a caller is in each session it follows. */
+  follows: {
+    columns: {
+      caller_id: 'text',
+      session_id: 'text',
+      callee_id: 'text',
+      /** The callee's login, as the broker knew it at acceptance. */
+      user_id: 'text?',
+      message_id: 'text',
+      /** −1 before the first event; only grows (HCP-206). */
+      last_processed_sequence: 'integer',
+      /** Ranges that were given up, as JSON. */
+      holes: 'text',
+      state: 'text',
+      /** The body of the `task_accepted`. */
+      accepted: 'text',
+      /** The body of the `task_completed` or `task_failed`. */
+      result: 'text?',
+      final_state: 'text?',
+      started_at: 'integer',
+      ended_at: 'integer?',
+      /** 1 until it has ended. */
+      open: 'integer?',
+    },
+    key: ['caller_id', 'session_id'],
+    indexes: {
+      by_open: { columns: ['caller_id', 'open', 'started_at'] },
+      by_ended: { columns: ['caller_id', 'ended_at'] },
+    },
+  },
+  /** Events that wait: for those before them, for a reader, or for somebody to look why they could not be processed. */
+  parked: {
+    columns: {
+      caller_id: 'text',
+      session_id: 'text',
+      sequence: 'integer',
+      /** `waiting` or `failed`. */
+      kind: 'text',
+      parked_at: 'integer',
+      reason: 'text?',
+      body: 'text',
+    },
+    key: ['caller_id', 'session_id', 'sequence'],
+    indexes: { by_kind: { columns: ['caller_id', 'kind', 'parked_at'] } },
+  },
   /** The callee's answers by (caller, message id): a repeated submit gets the same bytes (HCP-102, HCP-103). */
   answers: {
     columns: {
@@ -54,6 +117,8 @@ export const hcpTables = {
       version: 'text?',
       risk_level: 'text?',
       max_duration_ms: 'integer?',
+      /** Names of the extensions in force, a JSON list; `null` when there are none. */
+      extensions: 'text?',
       created_at: 'integer',
       updated_at: 'integer',
       running_since: 'integer?',

@@ -11,10 +11,24 @@ export interface Route {
   readonly routingKey: string;
 }
 
+/** The exchange between `hcp.events` and a caller's partitions. It hashes the session id carried in `correlationId`. */
+export type HashExchangeName = `hcp.hash.${string}`;
+
+/**
+ * A share of what `hashedFrom` selects: of all queues bound to `exchange`, one gets all messages of a session, as long as
+ * the queues stay the same. Messages without a session go to one of them too.
+ */
+export interface HashedBinding {
+  readonly exchange: HashExchangeName;
+  readonly hashedFrom: Route;
+}
+
+export type Binding = Route | HashedBinding;
+
 /** A durable queue, fully spelled out, so that every transport makes the same one. */
 export interface QueueDeclaration {
   readonly name: string;
-  readonly bindings: readonly Route[];
+  readonly bindings: readonly Binding[];
   /** Only one consumer at a time gets messages; the next takes over when it goes. */
   readonly singleActiveConsumer: boolean;
   /** After coming back this many times a message is dead-lettered. `undefined`: never. */
@@ -87,11 +101,29 @@ export function sessionQueue(callerId: string, sessionId: string, options: Queue
   };
 }
 
-/** Where what `queue` could not process waits for a person: `hcp.dead.cmd.lab` for `hcp.cmd.lab`. */
-export function deadLetterQueue(queue: QueueDeclaration): QueueDeclaration {
+/**
+ * One of several queues that share a caller's events, numbered from 0. Use it instead of {@link eventQueue}: a caller that
+ * has both gets every event twice. Sessions may change their queue whenever one is added or removed.
+ */
+export function partitionQueue(callerId: string, index: number, options: QueueOptions = {}): QueueDeclaration {
+  const id = parseHarnessId(callerId, 'callerId');
+  if (!Number.isSafeInteger(index) || index < 0) throw new TypeError('index must be 0 or a positive integer');
   return {
-    name: queue.name.replace(/^hcp\./, 'hcp.dead.'),
-    bindings: [{ exchange: 'hcp.dead', routingKey: queue.name }],
+    ...eventQueue(id, options),
+    name: `hcp.evt.${id}.p${index}`,
+    bindings: [{ exchange: `hcp.hash.${id}`, hashedFrom: { exchange: 'hcp.events', routingKey: `${id}.#` } }],
+  };
+}
+
+/**
+ * Where what `queue` could not process waits for a person: `hcp.dead.cmd.lab` for `hcp.cmd.lab`. The partitions of a caller
+ * share the one of its event queue, so that their number is no matter for whoever provisions or watches it.
+ */
+export function deadLetterQueue(queue: Pick<QueueDeclaration, 'name'>): QueueDeclaration {
+  const routingKey = deadLetterKey(queue);
+  return {
+    name: routingKey.replace(/^hcp\./, 'hcp.dead.'),
+    bindings: [{ exchange: 'hcp.dead', routingKey }],
     singleActiveConsumer: false,
     deliveryLimit: undefined,
     maxLength: undefined,
@@ -99,6 +131,11 @@ export function deadLetterQueue(queue: QueueDeclaration): QueueDeclaration {
     messageTtlMs: undefined,
     deadLetter: false,
   };
+}
+
+/** The routing key under which `queue` dead-letters. */
+export function deadLetterKey({ name }: Pick<QueueDeclaration, 'name'>): string {
+  return name.replace(/^(hcp\.evt\.[^.]+)\.p\d+$/, '$1');
 }
 
 export function commandRoute(calleeId: string): Route {
@@ -122,6 +159,35 @@ export function bindingMatches(binding: Route, route: Route): boolean {
   if (binding.exchange !== route.exchange) return false;
   if (EXCHANGES[binding.exchange] === 'direct') return binding.routingKey === route.routingKey;
   return topicMatches(binding.routingKey.split('.'), route.routingKey.split('.'));
+}
+
+/** One binding as a broker holds it. */
+export interface BindingStep {
+  readonly source: ExchangeName | HashExchangeName;
+  readonly routingKey: string;
+  /** A queue, or a hash exchange. */
+  readonly destination: string;
+}
+
+/** The routing key of a binding to a hash exchange is its weight: every partition has the same share. */
+const EQUAL_SHARE = '1';
+
+/** What to bind, in this order: a hash exchange that gets messages before it has a queue would lose them. */
+export function bindingSteps({ name, bindings }: Pick<QueueDeclaration, 'name' | 'bindings'>): BindingStep[] {
+  return bindings.flatMap((binding): BindingStep[] => {
+    if (!('hashedFrom' in binding)) {
+      return [{ source: binding.exchange, routingKey: binding.routingKey, destination: name }];
+    }
+    const { exchange, hashedFrom } = binding;
+    return [
+      { source: exchange, routingKey: EQUAL_SHARE, destination: name },
+      { source: hashedFrom.exchange, routingKey: hashedFrom.routingKey, destination: exchange },
+    ];
+  });
+}
+
+export function isHashExchange(name: string): name is HashExchangeName {
+  return name.startsWith('hcp.hash.');
 }
 
 /** AMQP topic rule: `*` is one word, `#` any number of words. */

@@ -80,6 +80,13 @@ export interface Transport extends AsyncDisposable {
   /** Deletes the queue and what is in it. Not existing is fine. Its dead-letter queue stays. */
   remove(queue: QueueDeclaration): Promise<void>;
   /**
+   * Takes a queue out of use without losing what waits in it: undoes its bindings, so that nothing new arrives, and deletes
+   * it once it is empty and nobody consumes it. `waiting`: not yet; consume the rest, as a queue with no bindings
+   * (`{ ...queue, bindings: [] }`), close that consumer and retire again. May take as long as a confirm may, because of
+   * messages that are still on their way into the queue. Its dead-letter queue stays.
+   */
+  retire(queue: QueueDeclaration): Promise<'removed' | 'waiting' | 'absent'>;
+  /**
    * Resolves once the broker is responsible for the message (`confirmed`) or has no queue for it (`unroutable`).
    * Many may be in flight; they go out in call order, also across a lost link, where the unconfirmed are sent again.
    * Waits while the window is full. Rejects with `publish_refused` when the broker says no (a full queue), with

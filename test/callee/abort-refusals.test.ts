@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { CalleeOptions, Executor } from '../../callee/index.ts';
-import type { Transport } from '../../shared/transport/transport.ts';
 import { ManualClock } from '../../testing/manual-clock.ts';
 import { untilStopped } from '../support/executors.ts';
+import { under } from '../support/login.ts';
 import { bytes, submitObject, wireProperties } from '../support/messages.ts';
 import { describeOnStacks } from '../support/stacks.ts';
 import { verifies } from '../support/verifies.ts';
@@ -166,28 +166,4 @@ class LateClock extends ManualClock {
   override now(): number {
     return super.now() + this.lateByMs;
   }
-}
-
-/** The same transport, with every delivery under the login given. */
-function under(transport: Transport, login: () => string): Transport {
-  return new Proxy(transport, {
-    get(target, name) {
-      const value = Reflect.get(target, name);
-      if (name !== 'consume') return typeof value === 'function' ? value.bind(target) : value;
-      const consume: Transport['consume'] = (queue, handler, options) =>
-        target.consume(
-          queue,
-          (delivery) =>
-            handler({
-              ...delivery,
-              properties: { ...delivery.properties, userId: login() },
-              ack: () => delivery.ack(),
-              retry: () => delivery.retry(),
-              reject: () => delivery.reject(),
-            }),
-          options,
-        );
-      return consume;
-    },
-  });
 }

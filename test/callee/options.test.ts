@@ -3,19 +3,9 @@ import { type Callee, type CalleeOptions, createCallee } from '../../callee/inde
 import type { Store } from '../../shared/store/store.ts';
 import { hcpTables } from '../../shared/store/tables.ts';
 import type { Transport } from '../../shared/transport/transport.ts';
+import { mistake, untouchable } from '../support/mistakes.ts';
 import { verifies } from '../support/verifies.ts';
 import { TASK } from '../support/world.ts';
-
-/** An object that has these methods and fails the test when one is called. */
-function untouchable<T>(what: string, methods: readonly string[], more: object = {}): T {
-  const calls = methods.map((name) => [
-    name,
-    () => {
-      throw new Error(`${what}.${name}() was called`);
-    },
-  ]);
-  return { ...Object.fromEntries(calls), ...more } as T;
-}
 
 const transport = untouchable<Transport>('transport', ['consume', 'publish', 'declare', 'remove', 'watch', 'close']);
 const STORE_METHODS = ['get', 'scan', 'commit', 'append', 'transaction', 'now', 'close'];
@@ -23,21 +13,6 @@ const store = untouchable<Store>('store', STORE_METHODS, { tables: hcpTables });
 const good: CalleeOptions = { calleeId: 'lab', transport, store };
 
 const done = async () => ({ outputs: {} });
-
-/** The sentence a mistake is answered with. */
-function mistake(work: () => unknown): string {
-  try {
-    work();
-  } catch (error) {
-    expect(error).toBeInstanceOf(TypeError);
-    const { message } = error as TypeError;
-    // One sentence, for a person.
-    expect(message).toMatch(/^[^\n]{15,300}$/);
-    expect(message).not.toMatch(/\[object|\.$|Cannot (read|use)/);
-    return message;
-  }
-  throw new Error('Nothing was thrown');
-}
 
 async function rejection(work: Promise<unknown>): Promise<string> {
   const outcome = await work.then(
@@ -74,7 +49,7 @@ describe('createCallee', () => {
     [{ ...good, store: untouchable('store', STORE_METHODS) }, 'store must be an open store, as openStore gives one'],
     [
       { ...good, store: untouchable('store', STORE_METHODS, { tables: { sessions: hcpTables.sessions } }) },
-      /^store lacks the tables answers, log, .*: open it with hcpTables among its tables$/,
+      /^store lacks the tables .*answers, log, .*: open it with hcpTables among its tables$/,
     ],
     [{ ...good, policy: { accept: true } }, 'policy must be a function, as acceptKnownCallers([…]) gives one'],
     [{ ...good, policy: null }, 'policy must be a function, as acceptKnownCallers([…]) gives one'],

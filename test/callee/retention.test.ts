@@ -32,7 +32,7 @@ async function keep(
     ...{ state: closedAt === undefined ? 'RUNNING' : 'COMPLETED', request: '{}', trace: '{}', active: false },
     ...{ createdAt: 0, updatedAt: 0, publishedThrough: log, closedAt },
     ...{ userId: undefined, appId: undefined, token: undefined, version: undefined, riskLevel: undefined },
-    ...{ maxDurationMs: undefined, runningSince: undefined, deadlineAt: undefined },
+    ...{ maxDurationMs: undefined, extensions: [], runningSince: undefined, deadlineAt: undefined },
   };
   const { sessionId: session_id, callerId: caller_id, messageId: message_id } = record;
   const entry = (position: number): LogEntry => ({

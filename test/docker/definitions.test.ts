@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type Channel, type ConfirmChannel, type ConsumeMessage, connect } from 'amqplib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connectAmqp } from '../../shared/transport/amqp/index.ts';
+import { partitionQueue } from '../../shared/transport/topology.ts';
 import { describeWith, type RabbitmqControl, rabbitmq } from '../support/services/index.ts';
 
 const DEFINITIONS = new URL('../../docker/definitions.json', import.meta.url);
@@ -83,6 +85,20 @@ describeWith('docker/definitions.json', rabbitmq(), (broker) => {
       expect(await as('alpha', (channel) => take(channel, 'hcp.dead.evt.alpha'))).toBe('poison');
     });
 
+    it('takes an event from lab through the partition that alpha has declared', async () => {
+      const transport = await connectAmqp({ url: url('alpha') });
+      try {
+        await transport.declare(partitionQueue('alpha', 0));
+        await as('lab', (channel) => publish(channel, 'hcp.events', 'alpha.s.event', 'partitioned'));
+        expect(await as('alpha', (channel) => take(channel, 'hcp.evt.alpha.p0'))).toBe('partitioned');
+        await transport.remove(partitionQueue('alpha', 0));
+      } finally {
+        await transport.close();
+      }
+      // It went to alpha's one queue too, which the other cases use.
+      expect(await as('alpha', (channel) => take(channel, 'hcp.evt.alpha'))).toBe('partitioned');
+    });
+
     it.each(['alpha', 'lab', 'gamma'])('lets %s check the topology passively', async (user) => {
       await as(user, async (channel) => {
         for (const exchange of ['hcp.commands', 'hcp.events', 'hcp.dead']) await channel.checkExchange(exchange);
@@ -102,6 +118,19 @@ describeWith('docker/definitions.json', rabbitmq(), (broker) => {
       ['another caller to bind alpha.#', 'beta', (c) => c.bindQueue('hcp.evt.beta', 'hcp.events', 'alpha.#')],
       ['another caller to bind #', 'beta', (c) => c.bindQueue('hcp.evt.beta', 'hcp.events', '#')],
       ['another caller to bind *.s.event', 'beta', (c) => c.bindQueue('hcp.evt.beta', 'hcp.events', '*.s.event')],
+      [
+        'another caller to bind alpha.# to its partitions',
+        'beta',
+        async (c) => {
+          await c.assertExchange('hcp.hash.beta', 'x-consistent-hash');
+          await c.bindExchange('hcp.hash.beta', 'hcp.events', 'alpha.#');
+        },
+      ],
+      ["another caller to declare alpha's hash exchange", 'beta', (c) => c.assertExchange('hcp.hash.alpha', 'fanout')],
+      ["another caller to make a partition of alpha's", 'beta', (c) => c.assertQueue('hcp.evt.alpha.p9')],
+      ["another caller to share alpha's partitions", 'beta', (c) => c.bindQueue('hcp.evt.beta', 'hcp.hash.alpha', '1')],
+      ["another caller to write to alpha's partitions", 'beta', (c) => publish(c, 'hcp.hash.alpha', 's', 'forged')],
+      ["a callee to write to a caller's partitions", 'lab', (c) => publish(c, 'hcp.hash.alpha', 's', 'forged')],
       ["another caller to consume alpha's queue", 'beta', (c) => c.consume('hcp.evt.alpha', () => {})],
       ["another caller to read alpha's dead letters", 'beta', (c) => c.get('hcp.dead.evt.alpha')],
       ["a caller to read lab's commands", 'alpha', (c) => c.get('hcp.cmd.lab')],

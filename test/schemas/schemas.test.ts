@@ -10,7 +10,7 @@ const files = readSchemaFiles();
 const read = (path: string) => readFileSync(new URL(`../../schemas/${path}`, import.meta.url), 'utf8');
 
 describe('schemas', () => {
-  verifies('HCP-001', 'there is one schema per message, event and object of the protocol', () => {
+  verifies('HCP-001', 'there is one schema per message, event and object of the protocol and of our extensions', () => {
     const names = files.map(({ name }) => name).sort();
     expect(names).toEqual(
       [
@@ -18,6 +18,7 @@ describe('schemas', () => {
         ...['task_accepted', 'task_completed', 'task_failed', 'task_rejected', 'task_submit'],
         ...['event:checkpoint_created', 'event:error', 'event:intermediate_result', 'event:log', 'event:progress'],
         ...['event:session_closed', 'event:session_created', 'event:state_changed', 'event:warning'],
+        ...['x-replay', 'x-status', 'event:x-replay-unavailable', 'event:x-status'],
       ].sort(),
     );
     expect(names).toEqual(expect.arrayContaining([...MESSAGE_TYPES, ...EVENT_TYPES.map((type) => `event:${type}`)]));
@@ -60,7 +61,7 @@ describe('schemas', () => {
       '{callee_id}',
       '{caller_id}.{session_id}.{type}',
     ]);
-    expect(document?.allMessages().all().length).toBe(7);
+    expect(document?.allMessages().all().length).toBe(9);
   });
 
   it('AsyncAPI would notice a broken document', async () => {

@@ -127,6 +127,12 @@ function record(sessionId: string, epoch: number, publishedThrough: number): Ses
     ...{ sessionId, calleeId: 'lab', callerId: 'alpha', messageId: sessionId, owner: 'i1', epoch, publishedThrough },
     ...{ state: 'RUNNING', request: '{}', trace: '{}', createdAt: 0, updatedAt: 0, active: true },
     ...{ userId: undefined, appId: undefined, token: undefined, version: undefined, riskLevel: undefined },
-    ...{ maxDurationMs: undefined, runningSince: undefined, deadlineAt: undefined, closedAt: undefined },
+    ...{
+      maxDurationMs: undefined,
+      extensions: [],
+      runningSince: undefined,
+      deadlineAt: undefined,
+      closedAt: undefined,
+    },
   };
 }

@@ -8,7 +8,9 @@ import { declaring } from './declaring.ts';
 import type { TransportHarness } from './harness.ts';
 import { limits } from './limits.ts';
 import { lostLinks } from './lost-links.ts';
+import { partitioning } from './partitioning.ts';
 import { publishing } from './publishing.ts';
+import { retiring } from './retiring.ts';
 import { routing } from './routing.ts';
 import { settling } from './settling.ts';
 import { sharing } from './sharing.ts';
@@ -24,6 +26,8 @@ const SCENARIOS: readonly Scenario[] = [
   ...settling,
   ...deadLettering,
   ...sharing,
+  ...partitioning,
+  ...retiring,
   ...declaring,
   ...limits,
   ...closing,

@@ -94,9 +94,10 @@ export class AmqpConsumer implements Consumer {
     return this.#link.perform((generation) => this.#open(generation), this.#stopped.signal);
   }
 
-  async #open({ connection, over }: Generation): Promise<Subscription> {
+  async #open(generation: Generation): Promise<Subscription> {
+    const { connection, over } = generation;
     const { queue, prefetch } = this.#settings;
-    await this.#topology.declareQueue(connection, queue);
+    await this.#topology.declareQueue(generation, queue);
     const channel = await connection.createChannel();
     const settler = new Settler(channel);
     const ended = channelEnd(channel, this.#options.logger);

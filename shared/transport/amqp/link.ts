@@ -1,7 +1,7 @@
 import type { ChannelModel } from 'amqplib';
 import { backoffMs } from '../../backoff.ts';
 import { delay } from '../../clock.ts';
-import { HcpError } from '../../errors.ts';
+import { HcpError, isHcpError } from '../../errors.ts';
 import { closedError } from '../status-board.ts';
 import type { TransportStatus } from '../transport.ts';
 import { dial } from './dial.ts';
@@ -84,7 +84,8 @@ export class Link {
       try {
         return await work(generation);
       } catch (error) {
-        if (!generation.over.aborted) throw error;
+        // Such an answer may come by way of ending the connection; asking again would end the next one.
+        if (!generation.over.aborted || isHcpError(error, 'topology_unsupported')) throw error;
       }
     }
   }

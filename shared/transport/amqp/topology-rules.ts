@@ -1,5 +1,5 @@
 import { HcpError } from '../../errors.ts';
-import type { QueueDeclaration } from '../topology.ts';
+import { deadLetterKey, type QueueDeclaration } from '../topology.ts';
 import type { Refusal } from './channel.ts';
 
 export type QueueType = 'quorum' | 'classic';
@@ -15,13 +15,20 @@ export function queueArguments(queue: QueueDeclaration, type: QueueType): Record
     ...(maxLength !== undefined && { 'x-max-length': maxLength }),
     'x-overflow': queue.overflow,
     ...(messageTtlMs !== undefined && { 'x-message-ttl': messageTtlMs }),
-    ...(queue.deadLetter && { 'x-dead-letter-exchange': 'hcp.dead', 'x-dead-letter-routing-key': queue.name }),
+    ...(queue.deadLetter && {
+      'x-dead-letter-exchange': 'hcp.dead',
+      'x-dead-letter-routing-key': deadLetterKey(queue),
+    }),
     // Without it, a dead letter that finds no queue is gone. The broker offers it for these two settings only.
     ...(queue.deadLetter &&
       type === 'quorum' &&
       queue.overflow === 'reject-publish' && { 'x-dead-letter-strategy': 'at-least-once' }),
   };
 }
+
+/** Partitions hash the session id. RabbitMQ does not compare this argument with that of an exchange that exists. */
+export const HASH_EXCHANGE = { type: 'x-consistent-hash', arguments: { 'hash-property': 'correlation_id' } } as const;
+const PLUGIN = 'rabbitmq_consistent_hash_exchange';
 
 const SETTING_OF_ARGUMENT: Readonly<Record<string, string>> = {
   'x-queue-type': 'queueType',
@@ -51,7 +58,21 @@ export function mismatch(subject: string, refusal: Refusal): HcpError<'topology_
   );
 }
 
-/** RabbitMQ writes `'5'`, `the value '5' of type 'byte'`, or `none`. */
+/**
+ * What is wrong when the broker does not know the type of an exchange; `undefined` when something else is. RabbitMQ 3 ends
+ * the whole connection for it (503), RabbitMQ 4 the channel (406).
+ */
+export function unsupportedType(subject: string, refusal: Refusal): HcpError<'topology_unsupported'> | undefined {
+  const type = /(?:unknown|invalid) exchange type '([^']+)'/.exec(refusal.text)?.[1];
+  if (type === undefined) return undefined;
+  return new HcpError(
+    'topology_unsupported',
+    `${subject} needs exchanges of type ${type}, which this broker does not have: enable its plugin ${PLUGIN} (rabbitmq-plugins enable ${PLUGIN})`,
+    { reason: PLUGIN },
+  );
+}
+
+/** RabbitMQ writes `'5'`, `''x-consistent-hash''`, `the value '5' of type 'byte'`, or `none`. */
 function plain(value: string): string {
-  return /^(?:the value )?'(.*?)'(?: of type '\w+')?$/s.exec(value)?.[1] ?? value;
+  return /^(?:the value )?'{1,2}(.*?)'{1,2}(?: of type '\w+')?$/s.exec(value)?.[1] ?? value;
 }

@@ -1,30 +1,40 @@
-import type { Channel, ChannelModel } from 'amqplib';
+import type { ChannelModel } from 'amqplib';
+import { delay } from '../../clock.ts';
 import { HcpError, isHcpError } from '../../errors.ts';
 import type { Logger } from '../../logger.ts';
-import { deadLetterQueue, EXCHANGES, type ExchangeName, type QueueDeclaration } from '../topology.ts';
-import { channelEnd, closeChannel, type Refusal, refusalOf } from './channel.ts';
-import { mismatch, type QueueType, queueArguments } from './topology-rules.ts';
+import {
+  type BindingStep,
+  bindingSteps,
+  deadLetterQueue,
+  EXCHANGES,
+  type ExchangeName,
+  type HashExchangeName,
+  isHashExchange,
+  type QueueDeclaration,
+} from '../topology.ts';
+import { type Refusal, refusalOf } from './channel.ts';
+import type { Generation } from './link.ts';
+import type { ResolvedAmqpOptions } from './options.ts';
+import { Scratch } from './scratch.ts';
+import { HASH_EXCHANGE, mismatch, queueArguments, unsupportedType } from './topology-rules.ts';
 
 const ACCESS_REFUSED = 403;
 const NOT_FOUND = 404;
 
-interface TopologyOptions {
-  readonly queueType: QueueType;
-  readonly logger: Logger;
-}
+type TopologyOptions = Pick<ResolvedAmqpOptions, 'queueType' | 'logger' | 'clock' | 'confirmTimeoutMs'>;
 
 /**
  * Makes the exchanges and queues, or finds out that an operator has made them: a login without the right to configure
  * is the recommended set-up, and then existing is all we can ask for.
  */
 export class Topology {
-  readonly #queueType: QueueType;
+  readonly #options: TopologyOptions;
   readonly #logger: Logger;
   readonly #warned = new Set<string>();
 
-  constructor({ queueType, logger }: TopologyOptions) {
-    this.#queueType = queueType;
-    this.#logger = logger;
+  constructor(options: TopologyOptions) {
+    this.#options = options;
+    this.#logger = options.logger;
   }
 
   /** What a publisher needs: publishing to an exchange that does not exist kills the channel. */
@@ -41,10 +51,13 @@ export class Topology {
     }
   }
 
-  async declareQueue(connection: ChannelModel, queue: QueueDeclaration): Promise<void> {
+  async declareQueue({ connection, over }: Generation, queue: QueueDeclaration): Promise<void> {
     await using scratch = new Scratch(connection, this.#logger);
     await this.#exchange(scratch, 'hcp.commands');
     await this.#exchange(scratch, 'hcp.events');
+    for (const { exchange } of queue.bindings) {
+      if (isHashExchange(exchange)) await this.#hashExchange(scratch, exchange, over);
+    }
     const origin = await this.#queue(scratch, queue);
     // An operator's queue has the operator's dead-lettering.
     if (queue.deadLetter && origin === 'ours') {
@@ -62,19 +75,75 @@ export class Topology {
     throw new HcpError('topology_forbidden', `Queue ${queue.name} cannot be deleted: ${refusal.text}`);
   }
 
+  async retireQueue(
+    { connection, over }: Generation,
+    queue: QueueDeclaration,
+    signal: AbortSignal,
+  ): Promise<'removed' | 'waiting' | 'absent'> {
+    const { clock, confirmTimeoutMs } = this.#options;
+    await using scratch = new Scratch(connection, this.#logger);
+    if ((await this.#stateOf(scratch, queue)) === 'absent') return 'absent';
+    for (const step of bindingSteps(queue)) {
+      // A hash exchange stays bound: it serves the other partitions.
+      if (step.destination === queue.name) await this.#unbind(scratch, step);
+    }
+    const before = await this.#stateOf(scratch, queue);
+    if (before !== 'idle') return before;
+    // What was routed before the unbinding may still be on its way into the queue, and RabbitMQ confirms what it cannot
+    // put into a deleted one. After this time a publisher without a confirm has sent its message again.
+    await delay(clock, confirmTimeoutMs, AbortSignal.any([over, signal]));
+    const after = await this.#stateOf(scratch, queue);
+    if (after !== 'idle') return after;
+    await this.removeQueue(connection, queue);
+    return 'removed';
+  }
+
+  /**
+   * `idle` means that nothing is in it: the broker counts what waits, not what consumers hold, but a consumer of a quorum
+   * queue counts until what it held is back, and a classic queue has it back before the channel is closed.
+   */
+  async #stateOf(scratch: Scratch, { name }: QueueDeclaration): Promise<'idle' | 'waiting' | 'absent'> {
+    let used = 0;
+    const refusal = await scratch.attempt(async (channel) => {
+      const { messageCount, consumerCount } = await channel.checkQueue(name);
+      used = messageCount + consumerCount;
+    });
+    if (refusal === undefined) return used === 0 ? 'idle' : 'waiting';
+    if (refusal.code === NOT_FOUND) return 'absent';
+    throw new HcpError('topology_forbidden', `Queue ${name} cannot be looked at: ${refusal.text}`);
+  }
+
   async #exchange(scratch: Scratch, name: ExchangeName): Promise<void> {
     const refusal = await scratch.attempt((channel) =>
       channel.assertExchange(name, EXCHANGES[name], { durable: true }),
     );
+    await this.#answered(scratch, name, refusal);
+  }
+
+  async #hashExchange(scratch: Scratch, name: HashExchangeName, over: AbortSignal): Promise<void> {
+    const { type, arguments: args } = HASH_EXCHANGE;
+    try {
+      const refusal = await scratch.attempt((channel) =>
+        channel.assertExchange(name, type, { durable: true, arguments: args }),
+      );
+      await this.#answered(scratch, name, refusal);
+    } catch (error) {
+      const fatal = over.aborted ? refusalOf(over.reason.cause) : undefined;
+      throw (fatal && unsupportedType(`Exchange ${name}`, fatal)) ?? error;
+    }
+  }
+
+  async #answered(scratch: Scratch, name: string, refusal: Refusal | undefined): Promise<void> {
+    const subject = `Exchange ${name}`;
     if (refusal === undefined) return;
-    if (refusal.code !== ACCESS_REFUSED) throw mismatch(`Exchange ${name}`, refusal);
-    if (await scratch.attempt((channel) => channel.checkExchange(name))) throw missing(`Exchange ${name}`, refusal);
-    this.#warnOnce(name, `Exchange ${name} is not ours to declare; it exists, its type is taken on trust`);
+    if (refusal.code !== ACCESS_REFUSED) throw unsupportedType(subject, refusal) ?? mismatch(subject, refusal);
+    if (await scratch.attempt((channel) => channel.checkExchange(name))) throw missing(subject, refusal);
+    this.#warnOnce(name, `${subject} is not ours to declare; it exists, its type is taken on trust`);
   }
 
   async #queue(scratch: Scratch, queue: QueueDeclaration): Promise<'ours' | 'operator'> {
     const subject = `Queue ${queue.name}`;
-    const args = queueArguments(queue, this.#queueType);
+    const args = queueArguments(queue, this.#options.queueType);
     const refusal = await scratch.attempt((channel) =>
       channel.assertQueue(queue.name, { durable: true, arguments: args }),
     );
@@ -90,14 +159,22 @@ export class Topology {
   }
 
   async #bind(scratch: Scratch, queue: QueueDeclaration, origin: 'ours' | 'operator'): Promise<void> {
-    for (const { exchange, routingKey } of queue.bindings) {
-      const refusal = await scratch.attempt((channel) => channel.bindQueue(queue.name, exchange, routingKey));
+    for (const step of bindingSteps(queue)) {
+      const { source, routingKey, destination } = step;
+      const refusal = await scratch.attempt((channel) =>
+        isHashExchange(destination)
+          ? channel.bindExchange(destination, source, routingKey)
+          : channel.bindQueue(destination, source, routingKey),
+      );
       if (refusal === undefined) continue;
-      if (origin === 'ours' || refusal.code !== ACCESS_REFUSED) {
-        const binding = `${exchange} with key ${routingKey}`;
-        throw new HcpError('topology_forbidden', `Queue ${queue.name} cannot be bound to ${binding}: ${refusal.text}`);
-      }
+      if (origin === 'ours' || refusal.code !== ACCESS_REFUSED) throw forbidden(step, 'bound to', refusal);
     }
+  }
+
+  async #unbind(scratch: Scratch, step: BindingStep): Promise<void> {
+    const { source, routingKey, destination } = step;
+    const refusal = await scratch.attempt((channel) => channel.unbindQueue(destination, source, routingKey));
+    if (refusal !== undefined && refusal.code !== NOT_FOUND) throw forbidden(step, 'unbound from', refusal);
   }
 
   #warnOnce(name: string, message: string): void {
@@ -111,39 +188,8 @@ function missing(subject: string, refusal: Refusal): HcpError<'topology_missing'
   return new HcpError('topology_missing', `${subject} does not exist and is not ours to declare: ${refusal.text}`);
 }
 
-/** A channel to make mistakes on: the broker closes it at the first refusal, and the next attempt opens another. */
-class Scratch implements AsyncDisposable {
-  readonly #connection: ChannelModel;
-  readonly #logger: Logger;
-  #channel: Channel | undefined;
-
-  constructor(connection: ChannelModel, logger: Logger) {
-    this.#connection = connection;
-    this.#logger = logger;
-  }
-
-  /** Returns the broker's refusal, if that is what happened; throws when the connection is gone. */
-  async attempt(operation: (channel: Channel) => Promise<unknown>): Promise<Refusal | undefined> {
-    try {
-      await operation(await this.#open());
-      return undefined;
-    } catch (error) {
-      this.#channel = undefined;
-      const refusal = refusalOf(error);
-      if (refusal === undefined) throw error;
-      return refusal;
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#channel !== undefined) await closeChannel(this.#channel);
-  }
-
-  async #open(): Promise<Channel> {
-    if (this.#channel !== undefined) return this.#channel;
-    const channel = await this.#connection.createChannel();
-    void channelEnd(channel, this.#logger);
-    this.#channel = channel;
-    return channel;
-  }
+function forbidden(step: BindingStep, deed: string, { text }: Refusal): HcpError<'topology_forbidden'> {
+  const { source, routingKey, destination } = step;
+  const subject = `${isHashExchange(destination) ? 'Exchange' : 'Queue'} ${destination}`;
+  return new HcpError('topology_forbidden', `${subject} cannot be ${deed} ${source} with key ${routingKey}: ${text}`);
 }

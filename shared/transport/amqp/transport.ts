@@ -81,6 +81,15 @@ export class AmqpTransport implements Transport {
     );
   }
 
+  retire(queue: QueueDeclaration): Promise<'removed' | 'waiting' | 'absent'> {
+    // First of all: a restored declaration would bind it again.
+    this.#declared.delete(queue.name);
+    return this.#consumeLink.perform(
+      (generation) => this.#topology.retireQueue(generation, queue, this.#closing.signal),
+      this.#closing.signal,
+    );
+  }
+
   publish(
     message: OutgoingMessage,
     options: { readonly signal?: AbortSignal } = {},
@@ -136,7 +145,7 @@ export class AmqpTransport implements Transport {
 
   #declare(queue: QueueDeclaration): Promise<void> {
     return this.#consumeLink.perform(
-      ({ connection }) => this.#topology.declareQueue(connection, queue),
+      (generation) => this.#topology.declareQueue(generation, queue),
       this.#closing.signal,
     );
   }

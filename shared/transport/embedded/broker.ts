@@ -1,4 +1,4 @@
-import type { ExchangeName, QueueDeclaration, Route } from '../topology.ts';
+import type { BindingStep, QueueDeclaration, Route } from '../topology.ts';
 
 /** A message as it lies in a queue. */
 export interface QueuedMessage {
@@ -27,10 +27,12 @@ export interface Rows {
 
   queue(name: string): Omit<QueueDeclaration, 'bindings'> | undefined;
   addQueue(queue: QueueDeclaration): void;
-  /** With its bindings, consumers and messages. */
+  /** With its bindings, consumers and messages. What a hash exchange is bound to stays. */
   removeQueue(name: string): void;
-  addBinding(queue: string, route: Route): void;
-  bindings(exchange: ExchangeName): readonly { readonly queue: string; readonly routingKey: string }[];
+  /** Having it already is fine. */
+  addBinding(binding: BindingStep): void;
+  removeBinding(binding: BindingStep): void;
+  bindings(source: BindingStep['source']): readonly Omit<BindingStep, 'source'>[];
 
   /** Consumers have growing ids: the first one of a queue is the active one. */
   addConsumer(queue: string, connection: string): number;

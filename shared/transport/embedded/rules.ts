@@ -1,6 +1,14 @@
 import { HcpError } from '../../errors.ts';
-import { bindingMatches, deadLetterQueue, declarationDifference, type QueueDeclaration } from '../topology.ts';
+import {
+  bindingMatches,
+  bindingSteps,
+  deadLetterQueue,
+  declarationDifference,
+  isHashExchange,
+  type QueueDeclaration,
+} from '../topology.ts';
 import type { Entry, QueuedMessage, Rows } from './broker.ts';
+import { choosePartition } from './partition-choice.ts';
 
 export type Settlement = { readonly id: number; readonly consumer: number; readonly how: 'ack' | 'retry' | 'reject' };
 export type PublishOutcome = 'confirmed' | 'unroutable' | 'refused';
@@ -11,7 +19,7 @@ export function declareQueue(rows: Rows, queue: QueueDeclaration): void {
   for (const wanted of queues) refuseDifferent(rows, wanted);
   for (const wanted of queues) {
     if (rows.queue(wanted.name) === undefined) rows.addQueue(wanted);
-    for (const binding of wanted.bindings) rows.addBinding(wanted.name, binding);
+    for (const binding of bindingSteps(wanted)) rows.addBinding(binding);
   }
 }
 
@@ -27,13 +35,19 @@ function refuseDifferent(rows: Rows, queue: QueueDeclaration): void {
   );
 }
 
+/** Nothing new gets in; once it is empty and nobody consumes it, it is removed. */
+export function retireQueue(rows: Rows, queue: QueueDeclaration): 'removed' | 'waiting' | 'absent' {
+  const { name } = queue;
+  if (rows.queue(name) === undefined) return 'absent';
+  for (const binding of bindingSteps(queue)) if (binding.destination === name) rows.removeBinding(binding);
+  if (rows.count(name) > 0 || rows.firstConsumer(name) !== undefined) return 'waiting';
+  rows.removeQueue(name);
+  return 'removed';
+}
+
 /** Into every queue that wants it, or into none. */
 export function publish(rows: Rows, message: QueuedMessage, now: number): PublishOutcome {
-  const { exchange } = message.route;
-  const matching = rows
-    .bindings(exchange)
-    .filter(({ routingKey }) => bindingMatches({ exchange, routingKey }, message.route));
-  const queues = [...new Set(matching.map(({ queue }) => queue))].map((name) => queueNamed(rows, name));
+  const queues = [...new Set(destinations(rows, message))].map((name) => queueNamed(rows, name));
   if (queues.length === 0) return 'unroutable';
   if (queues.some((queue) => queue.overflow === 'reject-publish' && roomIn(rows, queue) <= 0)) return 'refused';
   for (const queue of queues) enqueue(rows, queue, message, now);
@@ -84,6 +98,16 @@ export function renew(rows: Rows, connection: string, leaseMs: number, now: numb
   return alive;
 }
 
+function destinations(rows: Rows, { route, properties }: QueuedMessage): string[] {
+  const { exchange } = route;
+  return rows.bindings(exchange).flatMap(({ routingKey, destination }) => {
+    if (!bindingMatches({ exchange, routingKey }, route)) return [];
+    if (!isHashExchange(destination)) return [destination];
+    const partitions = rows.bindings(destination).map((binding) => binding.destination);
+    return choosePartition(JSON.parse(properties).correlationId, partitions) ?? [];
+  });
+}
+
 type Queue = Omit<QueueDeclaration, 'bindings'>;
 
 function enqueue(rows: Rows, queue: Queue, message: QueuedMessage, now: number): void {
@@ -103,7 +127,7 @@ function giveBack(rows: Rows, entry: Entry, now: number): void {
 function bury(rows: Rows, queue: Queue, entry: Entry, now: number): void {
   rows.removeMessage(entry.id);
   if (!queue.deadLetter) return;
-  const grave = rows.queue(deadLetterQueue({ ...queue, bindings: [] }).name);
+  const grave = rows.queue(deadLetterQueue(queue).name);
   if (grave) enqueue(rows, grave, entry.message, now);
 }
 

@@ -25,6 +25,7 @@ import {
   publish,
   removeConsumer,
   renew,
+  retireQueue,
   type Settlement,
   settle,
   take,
@@ -103,6 +104,10 @@ export class EmbeddedTransport implements Transport {
 
   remove(queue: QueueDeclaration): Promise<void> {
     return this.#perform((rows) => rows.removeQueue(queue.name));
+  }
+
+  retire(queue: QueueDeclaration): Promise<'removed' | 'waiting' | 'absent'> {
+    return this.#perform((rows) => retireQueue(rows, queue));
   }
 
   async publish(

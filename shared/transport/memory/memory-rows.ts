@@ -1,5 +1,5 @@
 import type { Entry, QueuedMessage, Rows } from '../embedded/broker.ts';
-import type { ExchangeName, QueueDeclaration, Route } from '../topology.ts';
+import type { BindingStep, QueueDeclaration } from '../topology.ts';
 
 interface Message extends Entry {
   attempts: number;
@@ -9,7 +9,6 @@ interface Message extends Entry {
 
 interface Queue {
   readonly declaration: QueueDeclaration;
-  readonly bindings: Map<string, Route>;
   readonly consumers: Set<number>;
   /** Insertion order is the queue's order. */
   readonly messages: Map<number, Message>;
@@ -21,6 +20,8 @@ export class MemoryRows implements Rows {
   #lastId = 0;
   readonly #connections = new Map<string, Set<number>>();
   readonly #queues = new Map<string, Queue>();
+  /** By source. */
+  readonly #bindings = new Map<string, BindingStep[]>();
   readonly #consumers = new Map<number, { readonly queue: string; readonly connection: string }>();
   readonly #queueOfMessage = new Map<number, Queue>();
 
@@ -59,7 +60,6 @@ export class MemoryRows implements Rows {
     this.writes++;
     this.#queues.set(declaration.name, {
       declaration,
-      bindings: new Map(),
       consumers: new Set(),
       messages: new Map(),
     });
@@ -71,20 +71,30 @@ export class MemoryRows implements Rows {
     this.writes++;
     for (const consumer of [...queue.consumers]) this.removeConsumer(consumer);
     for (const id of queue.messages.keys()) this.#queueOfMessage.delete(id);
+    for (const [source, bindings] of this.#bindings) {
+      this.#bindings.set(
+        source,
+        bindings.filter(({ destination }) => destination !== name),
+      );
+    }
     this.#queues.delete(name);
   }
 
-  addBinding(queue: string, route: Route): void {
-    this.writes++;
-    this.#queues.get(queue)?.bindings.set(`${route.exchange} ${route.routingKey}`, route);
+  addBinding(binding: BindingStep): void {
+    this.removeBinding(binding);
+    this.#bindings.set(binding.source, [...this.bindings(binding.source), binding]);
   }
 
-  bindings(exchange: ExchangeName): { queue: string; routingKey: string }[] {
-    return [...this.#queues].flatMap(([queue, { bindings }]) =>
-      [...bindings.values()]
-        .filter((route) => route.exchange === exchange)
-        .map(({ routingKey }) => ({ queue, routingKey })),
+  removeBinding({ source, routingKey, destination }: BindingStep): void {
+    this.writes++;
+    this.#bindings.set(
+      source,
+      this.bindings(source).filter((other) => other.routingKey !== routingKey || other.destination !== destination),
     );
+  }
+
+  bindings(source: BindingStep['source']): readonly BindingStep[] {
+    return this.#bindings.get(source) ?? [];
   }
 
   addConsumer(queue: string, connection: string): number {

@@ -1,11 +1,14 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { Entry, QueuedMessage, Rows } from '../embedded/broker.ts';
-import type { ExchangeName, QueueDeclaration, Route } from '../topology.ts';
+import type { BindingStep, ExchangeName, QueueDeclaration } from '../topology.ts';
 
 /** Raised when what exists has to change. */
 export const LAYOUT_VERSION = 1;
 
-/** Ids are never used again, not even those of removed rows: an old settlement must not hit a new message. */
+/**
+ * Ids are never used again, not even those of removed rows: an old settlement must not hit a new message.
+ * The `queue` of a binding may be a hash exchange.
+ */
 export const LAYOUT = `
   CREATE TABLE IF NOT EXISTS hcp__connection (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT;
   CREATE TABLE IF NOT EXISTS hcp__queue (name TEXT PRIMARY KEY, declaration TEXT NOT NULL) STRICT;
@@ -70,18 +73,27 @@ export class SqliteRows implements Rows {
     this.#run('DELETE FROM hcp__queue WHERE name = ?', name);
   }
 
-  addBinding(queue: string, { exchange, routingKey }: Route): void {
+  addBinding({ source, routingKey, destination }: BindingStep): void {
     this.#run(
       'INSERT INTO hcp__binding (exchange, queue, routing_key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
-      exchange,
-      queue,
+      source,
+      destination,
       routingKey,
     );
   }
 
-  bindings(exchange: ExchangeName): { queue: string; routingKey: string }[] {
-    const rows = this.#all('SELECT queue, routing_key FROM hcp__binding WHERE exchange = ?', exchange);
-    return rows.map((row) => ({ queue: String(row.queue), routingKey: String(row.routing_key) }));
+  removeBinding({ source, routingKey, destination }: BindingStep): void {
+    this.#run(
+      'DELETE FROM hcp__binding WHERE exchange = ? AND queue = ? AND routing_key = ?',
+      source,
+      destination,
+      routingKey,
+    );
+  }
+
+  bindings(source: BindingStep['source']): Omit<BindingStep, 'source'>[] {
+    const rows = this.#all('SELECT queue, routing_key FROM hcp__binding WHERE exchange = ?', source);
+    return rows.map((row) => ({ destination: String(row.queue), routingKey: String(row.routing_key) }));
   }
 
   addConsumer(queue: string, connection: string): number {

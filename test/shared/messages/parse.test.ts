@@ -357,11 +357,17 @@ describe('parseMessage', () => {
     expect(parse(eventObject({ event_type: 'tool_start', data: { tool: 'x' } })).ok).toBe(true);
   });
 
-  it('accepts an extension message by its envelope alone', () => {
-    expect(parse(submitObject({}, { type: 'x-replay', session_id: S1 }))).toMatchObject({
+  it('accepts a message of an extension it does not know by its envelope alone', () => {
+    expect(parse(submitObject({}, { type: 'x-pause', session_id: S1 }))).toMatchObject({
       ok: true,
-      message: { type: 'x-replay' },
+      message: { type: 'x-pause' },
     });
+  });
+
+  it('judges a command of an extension it knows by its schema', () => {
+    const replay = (payload: object) => parse(submitObject({}, { type: 'x-replay', session_id: S1, payload }));
+    expect(replay({ from_sequence: 1, to_sequence: 2 }).ok).toBe(true);
+    expect(replay({ from_sequence: 1 })).toMatchObject({ fault: { code: 'schema', pointer: '/payload/to_sequence' } });
   });
 
   verifies('V-132', 'accepts a task_rejected with a session id', () => {
