@@ -10,7 +10,7 @@ import { commandRoute, type QueueDeclaration } from '../shared/transport/topolog
 import type { Consumer } from '../shared/transport/transport.ts';
 import { type EventChannel, openEventChannel, type ReceivedEvent, type Verdict } from './event-channel.ts';
 import type { Follow } from './follow.ts';
-import type { FollowedSession } from './followed-session.ts';
+import type { FollowedSession, SessionStatus } from './followed-session.ts';
 import { Follower } from './follower.ts';
 import { purgeCaller, reportStorage, type StorageReport } from './housekeeping.ts';
 import { type CallerOptions, type CallerSettings, resolveCallerOptions } from './options.ts';
@@ -29,6 +29,8 @@ export interface Session {
   result(): Promise<Outcome>;
   /** The events in order, at least once each; asking for the next one acknowledges the last. Without `onEvent` only. */
   events(options?: { readonly signal?: AbortSignal }): AsyncIterable<EventMessage>;
+  /** Asks the callee where the session is. Rejects with a `TypeError` where `status/1` is not in force, or the signal's reason. */
+  status(options?: { readonly signal?: AbortSignal }): Promise<SessionStatus>;
   /** Stops the task. Resolves when the session has ended; rejects with `abort_timeout` when it should have by now. */
   abort(reason?: string): Promise<Outcome>;
 }
@@ -204,6 +206,7 @@ class CallerProcess implements Caller {
       },
       result: () => session.result,
       events: ({ signal } = {}) => follower.read(session, signal),
+      status: ({ signal } = {}) => this.#status(session, signal),
       abort: (reason) => this.#abort(session, reason),
     };
   }
@@ -228,6 +231,26 @@ class CallerProcess implements Caller {
     if ((await this.#channel.publish(calleeId, built)) === 'unroutable') {
       throw new HcpError('callee_unreachable', `There is no callee ${calleeId} to abort session ${sessionId}`);
     }
+  }
+
+  async #status(session: FollowedSession, signal: AbortSignal | undefined): Promise<SessionStatus> {
+    const { callerId, clock, limits } = this.#settings;
+    const { sessionId, calleeId, accepted } = session.follow;
+    if (!('status/1' in (accepted.payload.extensions ?? {})))
+      throw new TypeError('This callee does not speak status/1');
+    signal?.throwIfAborted();
+    const told = session.nextStatus();
+    const { session_token } = accepted.payload;
+    const draft = { type: 'x-status', sessionId, senderId: callerId, payload: { session_token } } as const;
+    const built = buildMessage(draft, { clock, limits });
+    if ((await this.#channel.publish(calleeId, built)) === 'unroutable') {
+      throw new HcpError('callee_unreachable', `There is no callee ${calleeId}`);
+    }
+    if (signal === undefined) return told;
+    const stopped = new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    });
+    return Promise.race([told, stopped]);
   }
 
   /** Only where it was agreed; whether anything comes of it shows by what arrives. */
@@ -287,6 +310,7 @@ function rejectedSession(outcome: Outcome): Session {
     state: 'REJECTED',
     result: async () => outcome,
     events: async function* () {},
+    status: async () => ({ state: 'REJECTED', lastSequence: 0, resultSent: true }),
     abort: async () => outcome,
   };
 }

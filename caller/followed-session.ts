@@ -1,10 +1,20 @@
+import type { EventMessage, XStatusData } from '../schemas/types.ts';
 import type { Range } from '../session/arrival.ts';
+import type { SessionState } from '../session/lifecycle.ts';
 import type { Clock } from '../shared/clock.ts';
 import { HcpError } from '../shared/errors.ts';
+import { schemaFault } from '../shared/messages/validators.ts';
 import type { Verdict } from './event-channel.ts';
 import { type Follow, observe } from './follow.ts';
 import { type Item, Lane } from './lane.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
+
+/** Where a session is, by its callee's own word. */
+export interface SessionStatus {
+  readonly state: SessionState;
+  readonly lastSequence: number;
+  readonly resultSent: boolean;
+}
 
 export type Alarm = 'gap' | 'grace' | 'abort' | 'stall';
 
@@ -12,6 +22,7 @@ const NOTHING = () => {};
 
 /** A session that is followed in this process: its lane, its timers, and who waits for what. */
 export class FollowedSession {
+  readonly #statusWaiters = new Set<(status: SessionStatus) => void>();
   readonly lane: Lane;
   /** Events that are being stored or processed: what comes of a second copy is what comes of the first. */
   readonly inHand = new Map<number, Promise<Verdict>>();
@@ -152,6 +163,18 @@ export class FollowedSession {
 
   clearAlarms(): void {
     for (const alarm of [...this.#timers.keys()]) this.clearAlarm(alarm);
+  }
+
+  /** The callee's next word on where the session is. */
+  nextStatus(): Promise<SessionStatus> {
+    return new Promise((resolve) => this.#statusWaiters.add(resolve));
+  }
+
+  statusTold({ payload }: EventMessage): void {
+    if (schemaFault('event:x-status', payload.data)) return;
+    const { state, last_sequence: lastSequence, result_sent: resultSent } = payload.data as unknown as XStatusData;
+    for (const tell of this.#statusWaiters) tell({ state, lastSequence, resultSent });
+    this.#statusWaiters.clear();
   }
 
   /** Something happened: whoever waits looks again. */

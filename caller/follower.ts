@@ -118,6 +118,7 @@ export class Follower {
       return 'reject';
     }
     if (isOddTransition(message)) this.#settings.logger.warn(about, 'No transition of HCP: followed all the same');
+    if (type === 'x-status') session.statusTold(message);
     if (type === 'x-replay-unavailable') this.#gaps.answered(session, message);
     // Sent after the end: no event of the stream, only an answer.
     if (sequence === 0 && type.startsWith('x-')) return;

@@ -19,6 +19,8 @@ export interface GapParts {
 /** What to do about events that are missing: wait, ask for them again, go on without. */
 export class Gaps {
   readonly #parts: GapParts;
+  /** Oldest gap first. */
+  readonly #held = new Set<FollowedSession>();
 
   constructor(parts: GapParts) {
     this.#parts = parts;
@@ -27,9 +29,24 @@ export class Gaps {
   /** To be called whenever something came or went. */
   watch(session: FollowedSession): void {
     const { gap, isGapExpected } = session.lane;
-    if (gap === undefined) session.clearAlarm('gap');
-    else if (isGapExpected) this.#giveUp(session);
-    else if (!session.isHolding(gap)) this.#hold(session, gap);
+    if (gap === undefined) {
+      this.#held.delete(session);
+      session.clearAlarm('gap');
+    } else if (isGapExpected) this.#giveUp(session);
+    else {
+      this.#held.add(session);
+      if (!session.isHolding(gap)) this.#hold(session, gap);
+      this.#keepBound();
+    }
+  }
+
+  /** What waits behind gaps is bounded in total: the oldest gap is given up first. */
+  #keepBound(): void {
+    const { maxWaiting } = this.#parts.settings;
+    let waiting = 0;
+    for (const { lane } of this.#held) waiting += lane.waiting;
+    const [oldest] = this.#held;
+    if (waiting > maxWaiting && oldest !== undefined) this.#giveUp(oldest);
   }
 
   /** Gives the missing events time to come, and asks for them where that is possible. */
@@ -51,6 +68,7 @@ export class Gaps {
   }
 
   #giveUp(session: FollowedSession): void {
+    this.#held.delete(session);
     session.clearAlarm('gap');
     const range = session.lane.giveUp();
     if (range === undefined) return;

@@ -9,6 +9,7 @@ export {
   type ReceivedEvent,
   type Verdict,
 } from './event-channel.ts';
+export type { SessionStatus } from './followed-session.ts';
 export type { StorageReport } from './housekeeping.ts';
 export type { CallerListeners, CallerOptions } from './options.ts';
 export type { Outcome } from './outcome.ts';

@@ -59,6 +59,8 @@ export interface CallerOptions extends CallerListeners {
   readonly replayTimeoutMs?: number;
   /** How far ahead of the cursor an event may be. @default 10000 */
   readonly maxAhead?: number;
+  /** How many events may wait behind gaps, in all sessions together; beyond that the oldest gap is given up. @default 100000 */
+  readonly maxWaiting?: number;
   /** How long to wait for an answer before a submit is sent again. @default 30000 */
   readonly submitTimeoutMs?: number;
   /** How often a submit is sent. @default 5 */
@@ -88,6 +90,7 @@ export interface CallerSettings {
   readonly gapHoldMs: number;
   readonly replayTimeoutMs: number;
   readonly maxAhead: number;
+  readonly maxWaiting: number;
   readonly submitTimeoutMs: number;
   readonly submitTries: number;
   readonly graceMs: number;
@@ -123,6 +126,7 @@ const OPTION_NAMES = Object.keys({
   gapHoldMs: 0,
   replayTimeoutMs: 0,
   maxAhead: 0,
+  maxWaiting: 0,
   submitTimeoutMs: 0,
   submitTries: 0,
   graceMs: 0,
@@ -158,6 +162,7 @@ export function resolveCallerOptions(options: CallerOptions): CallerSettings {
     gapHoldMs: integer(options.gapHoldMs, 'gapHoldMs', 5000),
     replayTimeoutMs: integer(options.replayTimeoutMs, 'replayTimeoutMs', 30_000),
     maxAhead: integer(options.maxAhead, 'maxAhead', 10_000),
+    maxWaiting: integer(options.maxWaiting, 'maxWaiting', 100_000),
     submitTimeoutMs: integer(options.submitTimeoutMs, 'submitTimeoutMs', 30_000),
     submitTries: integer(options.submitTries, 'submitTries', 5, 1000),
     graceMs: integer(options.graceMs, 'graceMs', 30_000),

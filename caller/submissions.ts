@@ -18,7 +18,11 @@ export type Task = Omit<TaskSubmitPayload, 'caller_id'>;
 export type Answer = { readonly accepted: FollowedSession } | { readonly rejected: TaskRejected };
 
 /** What makes a gap curable and a result complete, asked of every callee and required of none. */
-const WANTED = { 'replay/1': { required: false }, 'stream/1': { required: false } } as const;
+const WANTED = {
+  'replay/1': { required: false },
+  'stream/1': { required: false },
+  'status/1': { required: false },
+} as const;
 
 const REMEMBERED_GUESSES = 1000;
 

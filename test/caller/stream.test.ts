@@ -72,6 +72,17 @@ describeOnStacks('the order of a stream', (stack) => {
     },
   );
 
+  verifies('HCP-212', 'what waits is bounded: one event too many, and the oldest gap is given up', async () => {
+    await using scene = await Scene.open(stack());
+    const { sessionId } = await scene.following(3, { maxWaiting: 2 });
+    await scene.callee.events(sessionId, 5, 6);
+    await scene.holds(sessionId, 2);
+    expect(scene.gaps.all).toEqual([]);
+    await scene.callee.event(sessionId, 7);
+    await scene.reaches(sessionId, 7);
+    expect([scene.gaps.all, scene.handled.all]).toEqual([[[4, 4]], [5, 6, 7]]);
+  });
+
   verifies(
     ['V-107', 'V-108', 'HCP-212'],
     'events that wait do not fill the window: the missing one still gets through',
