@@ -3,6 +3,7 @@ import { GroupCommitter } from '../session/group-committer.ts';
 import { delay } from '../shared/clock.ts';
 import { HcpError, isHcpError } from '../shared/errors.ts';
 import { createSchemaSandbox, type SchemaSandbox } from '../shared/foreign-schema/sandbox.ts';
+import { Periodic } from '../shared/periodic.ts';
 import { instanceQueue, instanceRoute } from '../shared/transport/topology.ts';
 import type { Consumer } from '../shared/transport/transport.ts';
 import { Aborts } from './aborts.ts';
@@ -57,7 +58,7 @@ class CalleeProcess implements Callee {
   readonly #stored: StoredCommands;
   readonly #recovery: RecoveryParts;
   readonly #closing = new AbortController();
-  readonly #timers = new Set<unknown>();
+  readonly #periodic: Periodic;
   #consumers: Consumer[] = [];
   #sweeping: Promise<void> | undefined;
   #started = false;
@@ -68,6 +69,7 @@ class CalleeProcess implements Callee {
   constructor(settings: CalleeSettings) {
     const { calleeId, transport, store, queue, prefetch, limits, clock, logger, maxBacklog } = settings;
     this.#settings = settings;
+    this.#periodic = new Periodic(settings.clock, settings.logger);
     this.#instances = new Instances(store, settings);
     this.#outbox = new EventOutbox({ transport, store, clock, logger, maxBacklog });
     this.#committer = new GroupCommitter(store, { clock, logger });
@@ -122,8 +124,8 @@ class CalleeProcess implements Callee {
     await this.#listenToBell();
     this.#consumers.push(await this.#channel.consume((command) => this.#obey(command)));
     await this.#takeStored();
-    this.#every(leaseMs / 3, () => this.#tick());
-    this.#every(HOUR_MS, () => this.#purge());
+    this.#periodic.every(leaseMs / 3, () => this.#tick());
+    this.#periodic.every(HOUR_MS, () => this.#purge());
     logger.info({ callee_id: this.#settings.calleeId, instance_id: this.#instances.id }, 'The callee takes commands');
   }
 
@@ -139,7 +141,7 @@ class CalleeProcess implements Callee {
   async #close(): Promise<void> {
     const { clock, closeTimeoutMs } = this.#settings;
     this.#closing.abort(new HcpError('callee_closed', 'The callee is closed'));
-    for (const timer of this.#timers) clock.clearTimeout(timer);
+    this.#periodic.stop();
     const enough = new AbortController();
     const timeUp = delay(clock, closeTimeoutMs, enough.signal).catch(() => {});
     await Promise.race([Promise.all(this.#consumers.map((consumer) => consumer.close())), timeUp]);
@@ -266,19 +268,5 @@ class CalleeProcess implements Callee {
     transport.publish({ route, body: new Uint8Array(), properties: { appId: calleeId } }).catch((error: unknown) => {
       logger.warn({ err: error, instance_id: instanceId }, 'An instance could not be told: it will look by itself');
     });
-  }
-
-  /** Again and again, one at a time, until closed; what fails is told and tried at the next turn. */
-  #every(ms: number, work: () => Promise<void>): void {
-    const { clock, logger } = this.#settings;
-    const timer = clock.setTimeout(() => {
-      this.#timers.delete(timer);
-      work()
-        .catch((error: unknown) => logger.error({ err: error }, 'A periodic task failed'))
-        .finally(() => {
-          if (!this.#closing.signal.aborted) this.#every(ms, work);
-        });
-    }, ms);
-    this.#timers.add(timer);
   }
 }

@@ -6,6 +6,7 @@ import { parseDuration } from '../shared/durations.ts';
 import { HcpError } from '../shared/errors.ts';
 import { createSchemaSandbox, type SchemaSandbox } from '../shared/foreign-schema/sandbox.ts';
 import { buildMessage } from '../shared/messages/build.ts';
+import { Periodic } from '../shared/periodic.ts';
 import { commandRoute, type QueueDeclaration } from '../shared/transport/topology.ts';
 import type { Consumer } from '../shared/transport/transport.ts';
 import { type EventChannel, openEventChannel, type ReceivedEvent, type Verdict } from './event-channel.ts';
@@ -71,13 +72,14 @@ class CallerProcess implements Caller {
   readonly #consumers: Consumer[] = [];
   readonly #closing = new AbortController();
   #moving: Promise<void> | undefined;
-  readonly #timers = new Set<unknown>();
+  readonly #periodic: Periodic;
   #started: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(settings: CallerSettings) {
     const { callerId, transport, queue, prefetch, limits, logger, listeners } = settings;
     this.#settings = settings;
+    this.#periodic = new Periodic(settings.clock, settings.logger);
     this.#channel = openEventChannel({
       ...{ callerId, transport, queue, prefetch, limits, logger },
       onInvalid: async (fault, salvage) => {
@@ -156,14 +158,14 @@ class CallerProcess implements Caller {
       this.#consumers.push(await this.#channel.consume((received) => this.#receive(received), queue));
     }
     this.#moving = this.#leaveFormerQueues();
-    this.#every(HOUR_MS, () => this.#purge());
-    this.#every(REFRESH_MS, () => this.#refresh());
+    this.#periodic.every(HOUR_MS, () => this.#purge());
+    this.#periodic.every(REFRESH_MS, () => this.#refresh());
   }
 
   async #close(): Promise<void> {
     this.#closing.abort(new HcpError('caller_closed', 'The caller is closed'));
     await this.#started?.catch(() => {});
-    for (const timer of this.#timers) this.#settings.clock.clearTimeout(timer);
+    this.#periodic.stop();
     await this.#follower.close();
     this.#submissions.close();
     await this.#moving;
@@ -287,20 +289,6 @@ class CallerProcess implements Caller {
   async #refresh(): Promise<void> {
     await this.#submissions.refresh();
     await this.#follower.refresh();
-  }
-
-  /** Again and again, one at a time, until closed; what fails is told and tried at the next turn. */
-  #every(ms: number, work: () => Promise<void>): void {
-    const { clock, logger } = this.#settings;
-    const timer = clock.setTimeout(() => {
-      this.#timers.delete(timer);
-      work()
-        .catch((error: unknown) => logger.warn({ err: error }, 'A periodic task failed'))
-        .finally(() => {
-          if (!this.#closed) this.#every(ms, work);
-        });
-    }, ms);
-    this.#timers.add(timer);
   }
 }
 

@@ -1,23 +1,11 @@
-import { context, metrics, propagation, trace } from '@opentelemetry/api';
-import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { W3CTraceContextPropagator } from '@opentelemetry/core';
-import {
-  AggregationTemporality,
-  InMemoryMetricExporter,
-  MeterProvider,
-  PeriodicExportingMetricReader,
-} from '@opentelemetry/sdk-metrics';
-import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { context, trace } from '@opentelemetry/api';
+import { describe, expect, it } from 'vitest';
 import { createLogger } from '../../shared/logger.ts';
 import { openStore } from '../../shared/store/open-store.ts';
 import { connectMemory, MemoryBroker } from '../../shared/transport/memory/index.ts';
+import { recordedTelemetry } from '../support/telemetry.ts';
 import { verifies } from '../support/verifies.ts';
 import { World } from '../support/world.ts';
-
-const spans = new InMemorySpanExporter();
-const measured = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
-const reader = new PeriodicExportingMetricReader({ exporter: measured, exportIntervalMillis: 3_600_000 });
 
 /** Everything in this process: the stack cannot matter here. */
 async function createWorld(): Promise<World> {
@@ -37,19 +25,7 @@ async function createWorld(): Promise<World> {
 }
 
 describe('what a callee shows of itself', () => {
-  beforeAll(() => {
-    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-    propagation.setGlobalPropagator(new W3CTraceContextPropagator());
-    trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }));
-    metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
-  });
-  afterAll(async () => {
-    await reader.shutdown();
-    trace.disable();
-    metrics.disable();
-    propagation.disable();
-    context.disable();
-  });
+  const { spans, measured, reader } = recordedTelemetry();
 
   it('is one trace from the submit to the last event, also inside the executor', async () => {
     await using world = await createWorld();

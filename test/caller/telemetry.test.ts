@@ -1,40 +1,16 @@
-import { context, metrics, propagation, trace } from '@opentelemetry/api';
-import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { W3CTraceContextPropagator } from '@opentelemetry/core';
-import {
-  AggregationTemporality,
-  InMemoryMetricExporter,
-  MeterProvider,
-  PeriodicExportingMetricReader,
-} from '@opentelemetry/sdk-metrics';
-import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { context, trace } from '@opentelemetry/api';
+import { describe, expect } from 'vitest';
 import { acceptKnownCallers, createCallee } from '../../callee/index.ts';
 import { createCaller } from '../../caller/index.ts';
 import { createLogger } from '../../shared/logger.ts';
 import { openStore } from '../../shared/store/open-store.ts';
 import { connectMemory, MemoryBroker } from '../../shared/transport/memory/index.ts';
+import { recordedTelemetry } from '../support/telemetry.ts';
 import { verifies } from '../support/verifies.ts';
 import { TASK } from '../support/world.ts';
 
-const spans = new InMemorySpanExporter();
-const measured = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
-const reader = new PeriodicExportingMetricReader({ exporter: measured, exportIntervalMillis: 3_600_000 });
-
 describe('what a caller shows of itself', () => {
-  beforeAll(() => {
-    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-    propagation.setGlobalPropagator(new W3CTraceContextPropagator());
-    trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }));
-    metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
-  });
-  afterAll(async () => {
-    await reader.shutdown();
-    trace.disable();
-    metrics.disable();
-    propagation.disable();
-    context.disable();
-  });
+  const { spans, measured, reader } = recordedTelemetry();
 
   verifies(
     ['HCP-014', 'HCP-015'],
