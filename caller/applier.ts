@@ -178,7 +178,7 @@ export class Applier {
           await this.#handle(job, tx); // what it throws goes on as it is: the engine reads its labels
         }
         culprit = undefined;
-        await tx.write(cursorWrites(group));
+        await tx.write(cursorWrites(byLane(group)));
       });
       return 'committed';
     } catch (error) {
@@ -282,7 +282,7 @@ export class Applier {
       reason: error instanceof Error ? error.message : String(error),
       body: event === undefined ? '' : JSON.stringify(event),
     };
-    const [cursor] = cursorWrites([job]);
+    const [cursor] = cursorWrites(byLane([job]));
     const outcome = await store.commit([{ put: 'parked', row }, cursor as Write]); // one lane, one cursor
     if (outcome !== 'committed') return this.#rivalled(queue, [job]);
     this.#committed(queue, [job]);

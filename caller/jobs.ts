@@ -43,13 +43,17 @@ export function remove(queue: Queue, isOut: (job: Job) => boolean): Job[] {
 
 export function byLane(group: readonly Job[]): Map<Lane, Item[]> {
   const lanes = new Map<Lane, Item[]>();
-  for (const { lane, item } of group) lanes.set(lane, [...(lanes.get(lane) ?? []), item]);
+  for (const { lane, item } of group) {
+    const items = lanes.get(lane);
+    if (items) items.push(item);
+    else lanes.set(lane, [item]);
+  }
   return lanes;
 }
 
-/** One cursor per lane, which only grows (HCP-217), and the parked rows that are done with. */
-export function cursorWrites(group: readonly Job[]): Write[] {
-  return [...byLane(group)].flatMap(([lane, items]): Write[] => {
+/** The cursor of each lane after its items, and the parked rows that are done with. */
+export function cursorWrites(lanes: ReadonlyMap<Lane, readonly Item[]>): Write[] {
+  return [...lanes].flatMap(([lane, items]): Write[] => {
     const { caller_id, session_id, ...row } = rowOfFollow(lane.after(items));
     const { last_processed_sequence, holes, state, final_state } = row;
     const key = [String(caller_id), String(session_id)];

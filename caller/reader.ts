@@ -1,8 +1,8 @@
 import type { EventMessage } from '../schemas/types.ts';
 import { HcpError } from '../shared/errors.ts';
 import type { Store } from '../shared/store/store.ts';
-import { rowOfFollow } from './follow.ts';
 import type { FollowedSession } from './followed-session.ts';
+import { cursorWrites } from './jobs.ts';
 import type { Item, Lane } from './lane.ts';
 
 export interface ReaderOptions {
@@ -46,18 +46,7 @@ function isOver({ follow }: FollowedSession): boolean {
 
 /** The cursor after what was read, which only grows (HCP-217). */
 async function advance(store: Store, lane: Lane, item: Item): Promise<void> {
-  const after = lane.after([item]);
-  const { last_processed_sequence, holes, state, final_state } = rowOfFollow(after);
-  const key = [after.callerId, after.sessionId];
-  const outcome = await store.commit([
-    {
-      patch: 'follows',
-      key,
-      set: { last_processed_sequence, holes, state, final_state } as Record<string, string | number | null>,
-      if: { last_processed_sequence: lane.follow.cursor },
-    },
-    { delete: 'parked', key: [...key, item.sequence] },
-  ]);
+  const outcome = await store.commit(cursorWrites(new Map([[lane, [item]]])));
   if (outcome !== 'committed')
     throw new HcpError('session_taken_over', 'Another process of this caller follows the session');
   lane.follow = lane.after([item]); // anew: a result may have come meanwhile
