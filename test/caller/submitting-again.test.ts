@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { CallerRoom, DO_IT, isPending, TIMES } from '../support/caller-room.ts';
+import { enter, entries, inOrder } from '../support/ledger.ts';
 import { describeOnStacks } from '../support/stacks.ts';
 import { verifies } from '../support/verifies.ts';
 
@@ -15,12 +16,11 @@ describeOnStacks('a submit that outlives its program, or is given up by it', (st
     expect(await cut).toMatchObject({ code: 'caller_closed' });
 
     const sessionId = await room.callee.accept(submit);
-    const handled: number[] = [];
     const { promise: closed, resolve: tellClosed } = Promise.withResolvers<void>();
     const second = await room.caller({
-      onEvent: ({ payload }) => {
-        handled.push(payload.sequence);
-        if (payload.event_type === 'session_closed') tellClosed();
+      onEvent: async (event, tx) => {
+        await enter(event, tx);
+        if (event.payload.event_type === 'session_closed') tellClosed();
       },
     });
     await room.callee.report(sessionId, 1);
@@ -29,7 +29,8 @@ describeOnStacks('a submit that outlives its program, or is given up by it', (st
     await room.within('the session to be closed', closed);
     const session = await second.session(sessionId);
     expect(await session?.result()).toMatchObject({ status: 'completed', outputs: { late: true } });
-    expect([handled, room.told.all]).toEqual([[1, 2], []]);
+    await room.ended(sessionId);
+    expect([await entries(room.store, sessionId), room.told.all]).toEqual([inOrder([1, 2]), []]);
   });
 
   verifies(

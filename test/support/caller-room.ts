@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { type Caller, type CallerOptions, createCaller, type Session, type Task } from '../../caller/index.ts';
 import type { HcpError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/logger.ts';
+import { openStore } from '../../shared/store/open-store.ts';
 import type { Row, Store } from '../../shared/store/store.ts';
 import { ManualClock } from '../../testing/manual-clock.ts';
 import { within } from '../../testing/transport-contract/stage.ts';
+import { LEDGER_TABLES } from './ledger.ts';
 import { ScriptedCallee } from './scripted-callee.ts';
 import type { Stack } from './stacks.ts';
 import { recordingLogger } from './world.ts';
@@ -106,7 +108,7 @@ export class CallerRoom implements AsyncDisposable {
 
   static async create(stack: Stack): Promise<CallerRoom> {
     const room = new CallerRoom(stack);
-    room.store = room.#resources.use(await stack.openStore());
+    room.store = room.#resources.use(await openStore(stack.storeUrl, { tables: LEDGER_TABLES }));
     room.callee = await (await room.scripted(room.calleeId)).listen();
     return room;
   }
