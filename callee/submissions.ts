@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { TaskSubmit } from '../schemas/types.ts';
 import { EMPTY_LOG } from '../session/log.ts';
-import { rowOf, type SessionRecord } from '../session/record.ts';
+import { newRecord, rowOf, type SessionRecord } from '../session/record.ts';
 import { isHcpError } from '../shared/errors.ts';
 import { newSessionId } from '../shared/ids.ts';
 import { restoreMessage } from '../shared/messages/build.ts';
@@ -84,35 +84,22 @@ export class Submissions {
     appId,
   }: ReceivedCommand & { readonly message: TaskSubmit }): SessionRecord {
     const { host, instanceId } = this.#parts;
-    const now = host.clock.now();
     const names = {
       sessionId: newSessionId(),
       calleeId: host.settings.calleeId,
       callerId: message.payload.caller_id,
     };
-    return {
+    return newRecord({
       ...names,
       messageId: message.message_id,
       owner: instanceId(),
       epoch: 1,
-      state: 'PENDING',
       request: Buffer.from(body).toString(),
       userId,
       appId,
       trace: JSON.stringify(host.telemetry.began(names, headers)),
-      token: undefined,
-      version: undefined,
-      riskLevel: undefined,
-      maxDurationMs: undefined,
-      extensions: [],
-      createdAt: now,
-      updatedAt: now,
-      runningSince: undefined,
-      deadlineAt: undefined,
-      closedAt: undefined,
-      publishedThrough: 0,
-      active: true,
-    };
+      createdAt: host.clock.now(),
+    });
   }
 
   /** A commit whose answer was lost meets itself. */

@@ -14,6 +14,7 @@ import eventSessionClosed from './events/session_closed.schema.json' with { type
 import eventSessionCreated from './events/session_created.schema.json' with { type: 'json' };
 import eventStateChanged from './events/state_changed.schema.json' with { type: 'json' };
 import eventWarning from './events/warning.schema.json' with { type: 'json' };
+import eventXApprovalPending from './events/x-approval-pending.schema.json' with { type: 'json' };
 import eventXReplayUnavailable from './events/x-replay-unavailable.schema.json' with { type: 'json' };
 import eventXStatus from './events/x-status.schema.json' with { type: 'json' };
 import safetyEnvelope from './safety_envelope.schema.json' with { type: 'json' };
@@ -23,7 +24,9 @@ import taskCompleted from './task_completed.schema.json' with { type: 'json' };
 import taskFailed from './task_failed.schema.json' with { type: 'json' };
 import taskRejected from './task_rejected.schema.json' with { type: 'json' };
 import taskSubmit from './task_submit.schema.json' with { type: 'json' };
+import xPause from './x-pause.schema.json' with { type: 'json' };
 import xReplay from './x-replay.schema.json' with { type: 'json' };
+import xResume from './x-resume.schema.json' with { type: 'json' };
 import xStatus from './x-status.schema.json' with { type: 'json' };
 
 /** Every schema by the last part of its `$id`: `task_submit`, `event:log`, `common` … */
@@ -43,6 +46,7 @@ export const schemas = {
   'event:session_created': eventSessionCreated,
   'event:state_changed': eventStateChanged,
   'event:warning': eventWarning,
+  'event:x-approval-pending': eventXApprovalPending,
   'event:x-replay-unavailable': eventXReplayUnavailable,
   'event:x-status': eventXStatus,
   'safety_envelope': safetyEnvelope,
@@ -52,6 +56,8 @@ export const schemas = {
   'task_failed': taskFailed,
   'task_rejected': taskRejected,
   'task_submit': taskSubmit,
+  'x-pause': xPause,
   'x-replay': xReplay,
+  'x-resume': xResume,
   'x-status': xStatus,
 };

@@ -404,6 +404,14 @@ export interface WarningData {
   details?: JsonObject;
 }
 /**
+ * With approval/1 asked for: a human decides about the task; an abort withdraws it.
+ */
+export interface XApprovalPendingData {
+  in_reply_to: Uuid;
+  expires_at: Timestamp;
+  assessed_risk_level: RiskLevel;
+}
+/**
  * The answer to an x-replay for the part that was not published again.
  */
 export interface XReplayUnavailableData {
@@ -666,6 +674,7 @@ export interface TaskRejectedPayload {
    */
   suggestion?: string;
   in_reply_to?: Uuid;
+  extensions?: Extensions;
 }
 /**
  * Caller to callee: please do this task.
@@ -765,6 +774,38 @@ export interface TaskContext {
   [k: string]: unknown;
 }
 /**
+ * Caller to callee, with pause/1 in force: suspend the work.
+ */
+export interface XPause {
+  hcp_version: HcpVersion;
+  message_id: Uuid;
+  timestamp: Timestamp;
+  session_id: Uuid;
+  /**
+   * The kind of message.
+   */
+  type: 'x-pause';
+  payload: XPausePayload;
+}
+/**
+ * How, and the right to ask.
+ */
+export interface XPausePayload {
+  /**
+   * The session's token. Secret.
+   */
+  session_token?: string;
+  /**
+   * Why, for the logs.
+   */
+  reason?: string;
+  /**
+   * drain: at the next safe point of the work, at the latest when drain_timeout is over. immediate: now. Default: drain.
+   */
+  mode?: 'drain' | 'immediate';
+  drain_timeout?: Duration;
+}
+/**
  * Caller to callee, with replay/1 in force: publish these events again.
  */
 export interface XReplay {
@@ -794,6 +835,33 @@ export interface XReplayPayload {
    * The session's token. Secret.
    */
   session_token?: string;
+}
+/**
+ * Caller to callee, with pause/1 in force: go on with the work it suspended.
+ */
+export interface XResume {
+  hcp_version: HcpVersion;
+  message_id: Uuid;
+  timestamp: Timestamp;
+  session_id: Uuid;
+  /**
+   * The kind of message.
+   */
+  type: 'x-resume';
+  payload: XResumePayload;
+}
+/**
+ * The right to ask.
+ */
+export interface XResumePayload {
+  /**
+   * The session's token. Secret.
+   */
+  session_token?: string;
+  /**
+   * Why, for the logs.
+   */
+  reason?: string;
 }
 /**
  * Caller to callee, with status/1 in force: tell how this session is.

@@ -1,6 +1,6 @@
 import { bundleSchemas, type SchemaFile } from './schema-bundle.ts';
 
-const COMMANDS = ['task_submit', 'abort', 'x-replay', 'x-status'] as const;
+const COMMANDS = ['task_submit', 'abort', 'x-replay', 'x-status', 'x-pause', 'x-resume'] as const;
 const EVENTS = ['task_accepted', 'task_rejected', 'event', 'task_completed', 'task_failed'] as const;
 
 /** The whole protocol as an AsyncAPI 3.0 document: channels with their AMQP bindings, messages, payloads. */

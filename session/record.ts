@@ -1,6 +1,14 @@
-import type { RiskLevel } from '../schemas/types.ts';
+import type { DataClassification, RiskLevel, SafetyEnvelope } from '../schemas/types.ts';
 import type { Row } from '../shared/store/store.ts';
 import type { SessionState } from './lifecycle.ts';
+
+/** An action that was not done because of a hard limit. */
+export interface Violation {
+  readonly action: string;
+  /** The parameter or the action whose limit it was, or `token`, `risk`. */
+  readonly condition: string;
+  readonly message: string;
+}
 
 /** A session as it is stored: what was true after its last transition. */
 export interface SessionRecord {
@@ -21,6 +29,8 @@ export interface SessionRecord {
   readonly token: string | undefined;
   readonly version: string | undefined;
   readonly riskLevel: RiskLevel | undefined;
+  readonly dataClassification: DataClassification | undefined;
+  readonly safetyEnvelope: SafetyEnvelope;
   readonly maxDurationMs: number | undefined;
   /** Names of the extensions in force, as they were told; none before it is accepted. */
   readonly extensions: readonly string[];
@@ -29,8 +39,45 @@ export interface SessionRecord {
   readonly runningSince: number | undefined;
   readonly deadlineAt: number | undefined;
   readonly closedAt: number | undefined;
+  /** Which of the places of its capability it takes, where these are limited. */
+  readonly slot: number | undefined;
+  readonly pausedBy: 'caller' | undefined;
+  /** The hard limit it broke, told in a sentence. */
+  readonly violation: Violation | undefined;
   readonly publishedThrough: number;
   readonly active: boolean;
+}
+
+/** What a record cannot do without. */
+type Essentials = Pick<
+  SessionRecord,
+  'sessionId' | 'calleeId' | 'callerId' | 'messageId' | 'owner' | 'epoch' | 'request' | 'trace' | 'createdAt'
+>;
+
+/** A session nobody has judged yet. */
+export function newRecord(fields: Essentials & Partial<SessionRecord>): SessionRecord {
+  return {
+    state: 'PENDING',
+    userId: undefined,
+    appId: undefined,
+    token: undefined,
+    version: undefined,
+    riskLevel: undefined,
+    dataClassification: undefined,
+    safetyEnvelope: {},
+    maxDurationMs: undefined,
+    extensions: [],
+    updatedAt: fields.createdAt,
+    runningSince: undefined,
+    deadlineAt: undefined,
+    closedAt: undefined,
+    slot: undefined,
+    pausedBy: undefined,
+    violation: undefined,
+    publishedThrough: 0,
+    active: true,
+    ...fields,
+  };
 }
 
 export function recordOf(row: Row): SessionRecord {
@@ -52,6 +99,8 @@ export function recordOf(row: Row): SessionRecord {
     token: text('session_token'),
     version: text('version'),
     riskLevel: text('risk_level') as RiskLevel | undefined,
+    dataClassification: text('data_classification') as DataClassification | undefined,
+    safetyEnvelope: JSON.parse(text('safety_envelope') ?? '{}'),
     maxDurationMs: number('max_duration_ms'),
     extensions: JSON.parse(text('extensions') ?? '[]'),
     createdAt: Number(row.created_at),
@@ -59,6 +108,9 @@ export function recordOf(row: Row): SessionRecord {
     runningSince: number('running_since'),
     deadlineAt: number('deadline_at'),
     closedAt: number('closed_at'),
+    slot: number('slot'),
+    pausedBy: text('paused_by') as 'caller' | undefined,
+    violation: row.violation === null || row.violation === undefined ? undefined : JSON.parse(String(row.violation)),
     publishedThrough: Number(row.published_through),
     active: row.active !== null,
   };
@@ -80,6 +132,8 @@ export function rowOf(record: SessionRecord): Row {
     session_token: record.token ?? null,
     version: record.version ?? null,
     risk_level: record.riskLevel ?? null,
+    data_classification: record.dataClassification ?? null,
+    safety_envelope: Object.keys(record.safetyEnvelope).length > 0 ? JSON.stringify(record.safetyEnvelope) : null,
     max_duration_ms: record.maxDurationMs ?? null,
     extensions: record.extensions.length > 0 ? JSON.stringify(record.extensions) : null,
     created_at: record.createdAt,
@@ -87,6 +141,9 @@ export function rowOf(record: SessionRecord): Row {
     running_since: record.runningSince ?? null,
     deadline_at: record.deadlineAt ?? null,
     closed_at: record.closedAt ?? null,
+    slot: record.slot ?? null,
+    paused_by: record.pausedBy ?? null,
+    violation: record.violation === undefined ? null : JSON.stringify(record.violation),
     published_through: record.publishedThrough,
     active: record.active ? 1 : null,
   };

@@ -16,8 +16,11 @@ import type {
   TaskRejected,
   TaskSubmit,
   WarningData,
+  XApprovalPendingData,
+  XPause,
   XReplay,
   XReplayUnavailableData,
+  XResume,
   XStatus,
   XStatusData,
 } from '../../schemas/types.ts';
@@ -37,12 +40,15 @@ export interface Messages {
 export interface ExtensionCommands {
   'x-replay': XReplay;
   'x-status': XStatus;
+  'x-pause': XPause;
+  'x-resume': XResume;
 }
 
 /** The `data` of the events of the extensions we know, by their `event_type`. */
 export interface ExtensionEventData {
   'x-replay-unavailable': XReplayUnavailableData;
   'x-status': XStatusData;
+  'x-approval-pending': XApprovalPendingData;
 }
 
 /** The `data` of the nine standard events by their `event_type`. */

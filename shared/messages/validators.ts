@@ -26,10 +26,10 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-export const EXTENSION_COMMANDS = ['x-replay', 'x-status'] as const;
+export const EXTENSION_COMMANDS = ['x-replay', 'x-status', 'x-pause', 'x-resume'] as const;
 export type ExtensionCommand = (typeof EXTENSION_COMMANDS)[number];
 
-export const EXTENSION_EVENTS = ['x-replay-unavailable', 'x-status'] as const;
+export const EXTENSION_EVENTS = ['x-replay-unavailable', 'x-status', 'x-approval-pending'] as const;
 export type ExtensionEvent = (typeof EXTENSION_EVENTS)[number];
 
 export function isMessageType(type: unknown): type is MessageType {

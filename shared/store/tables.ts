@@ -116,6 +116,9 @@ export const hcpTables = {
       /** Version of the capability that was chosen. */
       version: 'text?',
       risk_level: 'text?',
+      data_classification: 'text?',
+      /** The envelope the work must stay in, as JSON. */
+      safety_envelope: 'text?',
       max_duration_ms: 'integer?',
       /** Names of the extensions in force, a JSON list; `null` when there are none. */
       extensions: 'text?',
@@ -124,6 +127,12 @@ export const hcpTables = {
       running_since: 'integer?',
       deadline_at: 'integer?',
       closed_at: 'integer?',
+      /** Which of the places of its capability it takes, where these are limited. */
+      slot: 'integer?',
+      /** `caller` while the caller keeps it paused. */
+      paused_by: 'text?',
+      /** The hard limit that was broken, as JSON: it must end, and the emergency procedure run, whatever happens. */
+      violation: 'text?',
       /** Log positions up to here have been confirmed by the broker. Moved lazily. */
       published_through: 'integer',
       /** 1 until it is closed and everything is published. */
@@ -179,6 +188,62 @@ export const hcpTables = {
     },
     key: ['session_id', 'message_id'],
     indexes: { by_callee: { columns: ['callee_id', 'received_at'] } },
+  },
+  /** The places of a capability that runs only so many sessions at once, while they are taken. */
+  slots: {
+    columns: { callee_id: 'text', capability: 'text', slot: 'integer', session_id: 'text' },
+    key: ['callee_id', 'capability', 'slot'],
+    indexes: { by_session: { columns: ['session_id'] } },
+  },
+  /** Tasks a human has to decide about, and what became of that. */
+  approvals: {
+    columns: {
+      session_id: 'text',
+      callee_id: 'text',
+      caller_id: 'text',
+      /** `pending`, `approved`, `denied`; then `used`, `expired` or `withdrawn`. */
+      status: 'text',
+      /** Digest of exactly what is approved: capability and version, inputs, risk. */
+      subject: 'text',
+      risk_level: 'text',
+      requested_at: 'integer',
+      expires_at: 'integer',
+      /** How many people must agree. */
+      needed: 'integer',
+      /** Who agreed or denied, when and why, a JSON list. */
+      votes: 'text',
+    },
+    key: ['session_id'],
+    indexes: { by_status: { columns: ['callee_id', 'status', 'requested_at'] } },
+  },
+  /** What was decided and done, in chains: each record seals the one before it. One chain per life of a process. */
+  audit: {
+    columns: {
+      callee_id: 'text',
+      chain: 'text',
+      position: 'integer',
+      /** Empty where it is about no session. */
+      session_id: 'text',
+      kind: 'text',
+      at: 'integer',
+      body: 'text',
+      previous: 'text',
+      hash: 'text',
+    },
+    key: ['callee_id', 'chain', 'position'],
+    indexes: { by_session: { columns: ['callee_id', 'session_id', 'at'] } },
+  },
+  /** How long each chain is, and its last hash: a chain that was cut off is noticed. */
+  audit_heads: {
+    columns: { callee_id: 'text', chain: 'text', length: 'integer', hash: 'text' },
+    key: ['callee_id', 'chain'],
+    indexes: {},
+  },
+  /** The keys a callee signs with, where it was given none. */
+  keys: {
+    columns: { callee_id: 'text', kid: 'text', created_at: 'integer', jwk: 'text' },
+    key: ['callee_id', 'kid'],
+    indexes: { by_age: { columns: ['callee_id', 'created_at'] } },
   },
   /** The living processes of a callee. */
   instances: {

@@ -72,6 +72,8 @@ export type TransportStatus = 'open' | 'blocked' | 'lost' | 'closed';
 export interface Transport extends AsyncDisposable {
   /** The identity stamped as `userId` on everything published here. */
   readonly login: string | undefined;
+  /** Who can read what passes: nobody off this machine (`local`), nobody on the way (`tls`), or anybody there (`plain`). */
+  readonly link: 'local' | 'tls' | 'plain';
   readonly status: TransportStatus;
   /** Calls `listener` at each change of status until the returned function is called. */
   watch(listener: (status: TransportStatus) => void): () => void;

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { purgeSessions } from '../../callee/retention.ts';
 import { draftCheckpoint, insertCheckpoint } from '../../session/checkpoints.ts';
 import { type LogEntry, logRow } from '../../session/log.ts';
-import { rowOf, type SessionRecord } from '../../session/record.ts';
+import { newRecord, rowOf, type SessionRecord } from '../../session/record.ts';
 import type { Row, Store } from '../../shared/store/store.ts';
 import { RecordingClock, recordingLogger } from '../support/recorder.ts';
 import { describeOnStacks } from '../support/stacks.ts';
@@ -27,13 +27,11 @@ async function keep(
   closedAt: number | undefined,
   { log = 3, checkpoints = 2, commands = 1 }: Sizes = {},
 ): Promise<SessionRecord> {
-  const record: SessionRecord = {
+  const record = newRecord({
     ...{ sessionId: randomUUID(), calleeId, callerId: 'alpha', messageId: randomUUID(), owner: 'i1', epoch: 1 },
     ...{ state: closedAt === undefined ? 'RUNNING' : 'COMPLETED', request: '{}', trace: '{}', active: false },
-    ...{ createdAt: 0, updatedAt: 0, publishedThrough: log, closedAt },
-    ...{ userId: undefined, appId: undefined, token: undefined, version: undefined, riskLevel: undefined },
-    ...{ maxDurationMs: undefined, extensions: [], runningSince: undefined, deadlineAt: undefined },
-  };
+    ...{ createdAt: 0, publishedThrough: log, closedAt },
+  });
   const { sessionId: session_id, callerId: caller_id, messageId: message_id } = record;
   const entry = (position: number): LogEntry => ({
     ...{ sessionId: session_id, position, sequence: position, kind: 'log', messageId: randomUUID(), at: 0 },

@@ -19,6 +19,7 @@ describe('schemas', () => {
         ...['event:checkpoint_created', 'event:error', 'event:intermediate_result', 'event:log', 'event:progress'],
         ...['event:session_closed', 'event:session_created', 'event:state_changed', 'event:warning'],
         ...['x-replay', 'x-status', 'event:x-replay-unavailable', 'event:x-status'],
+        ...['x-pause', 'x-resume', 'event:x-approval-pending'],
       ].sort(),
     );
     expect(names).toEqual(expect.arrayContaining([...MESSAGE_TYPES, ...EVENT_TYPES.map((type) => `event:${type}`)]));
@@ -61,7 +62,7 @@ describe('schemas', () => {
       '{callee_id}',
       '{caller_id}.{session_id}.{type}',
     ]);
-    expect(document?.allMessages().all().length).toBe(9);
+    expect(document?.allMessages().all().length).toBe(11);
   });
 
   it('AsyncAPI would notice a broken document', async () => {

@@ -1,5 +1,5 @@
 import { EventOutbox, type OutboxEntry } from '../../callee/outbox.ts';
-import { rowOf, type SessionRecord } from '../../session/record.ts';
+import { newRecord, rowOf, type SessionRecord } from '../../session/record.ts';
 import { openStore } from '../../shared/store/open-store.ts';
 import type { Row, Store } from '../../shared/store/store.ts';
 import { connectMemory } from '../../shared/transport/memory/index.ts';
@@ -123,16 +123,8 @@ function entry(sessionId: string, position: number): OutboxEntry {
 }
 
 function record(sessionId: string, epoch: number, publishedThrough: number): SessionRecord {
-  return {
+  return newRecord({
     ...{ sessionId, calleeId: 'lab', callerId: 'alpha', messageId: sessionId, owner: 'i1', epoch, publishedThrough },
-    ...{ state: 'RUNNING', request: '{}', trace: '{}', createdAt: 0, updatedAt: 0, active: true },
-    ...{ userId: undefined, appId: undefined, token: undefined, version: undefined, riskLevel: undefined },
-    ...{
-      maxDurationMs: undefined,
-      extensions: [],
-      runningSince: undefined,
-      deadlineAt: undefined,
-      closedAt: undefined,
-    },
-  };
+    ...{ state: 'RUNNING', request: '{}', trace: '{}', createdAt: 0 },
+  });
 }

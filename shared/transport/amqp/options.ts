@@ -88,6 +88,7 @@ export interface ResolvedAmqpOptions {
   readonly tls: ResolvedTls;
   readonly authentication: 'password' | 'certificate';
   readonly login: string | undefined;
+  readonly link: 'local' | 'tls' | 'plain';
   readonly queueType: 'quorum' | 'classic';
   readonly heartbeatSeconds: number;
   readonly window: number;
@@ -154,9 +155,15 @@ export function resolveAmqpOptions(options: AmqpOptions): ResolvedAmqpOptions {
     min: 1,
     max: 60,
   });
+  const tls = resolveTls(options, server, allowInsecure);
   return {
     server,
-    tls: resolveTls(options, server, allowInsecure),
+    tls,
+    link: isLoopback(server.hostname)
+      ? 'local'
+      : server.protocol === 'amqps' && tls.rejectUnauthorized
+        ? 'tls'
+        : 'plain',
     authentication,
     login: resolveLogin(options.login, authentication === 'password' ? server.username : undefined),
     queueType: choiceOption(options.queueType, 'queueType', ['quorum', 'classic']),

@@ -27,6 +27,7 @@ const GOODBYE_MS = 2000;
  */
 export class AmqpTransport implements Transport {
   readonly login: string | undefined;
+  readonly link: 'local' | 'tls' | 'plain';
   readonly #options: ResolvedAmqpOptions;
   readonly #topology: Topology;
   readonly #publishLink: Link;
@@ -42,6 +43,7 @@ export class AmqpTransport implements Transport {
     this.#options = options;
     this.#board = new StatusBoard(options.logger);
     this.login = options.login;
+    this.link = options.link;
     this.#topology = new Topology(options);
     this.#publishLink = new Link(options, 'publish', () => this.#linkChanged());
     this.#consumeLink = new Link(options, 'consume', () => this.#linkChanged());

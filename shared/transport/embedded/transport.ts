@@ -46,6 +46,7 @@ const RETRY = { firstDelayMs: 20, maxDelayMs: 1000 };
  */
 export class EmbeddedTransport implements Transport {
   readonly login: string | undefined;
+  readonly link = 'local';
   readonly #broker: Broker;
   readonly #options: ResolvedEmbeddedOptions;
   readonly #host: ConsumerHost;

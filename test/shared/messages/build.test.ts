@@ -63,7 +63,7 @@ describe('buildMessage', () => {
       payload: { event_type: eventType, sequence: 1, data: {} },
     });
     expect(() => buildMessage(draft('tool_start'))).toThrow(/event_type/);
-    expect(buildMessage(draft('x-approval-pending')).message.payload.event_type).toBe('x-approval-pending');
+    expect(buildMessage(draft('x-weather')).message.payload.event_type).toBe('x-weather');
   });
 
   it.each([
