@@ -3,6 +3,7 @@ import { react } from '../session/lifecycle.ts';
 import { recordOf, type SessionRecord } from '../session/record.ts';
 import { isHcpError } from '../shared/errors.ts';
 import type { Write } from '../shared/store/store.ts';
+import type { Admissions } from './admissions.ts';
 import { isAuthorised, type SessionCommand } from './authorisation.ts';
 import type { Host } from './host.ts';
 import type { LiveSession } from './session.ts';
@@ -15,6 +16,7 @@ export interface AbortParts {
   readonly host: Host;
   readonly live: ReadonlyMap<string, LiveSession>;
   readonly stored: StoredCommands;
+  readonly admissions: Admissions;
 }
 
 /** Obeys aborts: those of the session's own caller, once, here or in the instance that runs the session. */
@@ -37,8 +39,8 @@ export class Aborts {
       return host.logger.warn(about, 'Abort of a session nobody knows: ignored');
     }
     const record = recordOf(row);
-    if (!isAuthorised(host, record, command)) return;
-    if (typeof react(record.state, 'abort') !== 'object') {
+    if (!(await isAuthorised(host, record, command))) return;
+    if (!canStop(record)) {
       return host.logger.info({ ...about, state: record.state }, 'Abort has nothing to stop: ignored');
     }
     await this.#forward(record, command);
@@ -50,18 +52,19 @@ export class Aborts {
     const session = live.get(sessionId);
     if (session) return this.#obey(session, { message, userId, appId }, [forget]);
     const stored = await host.store.get('sessions', [sessionId]);
-    const isOpen = stored !== undefined && typeof react(recordOf(stored).state, 'abort') === 'object';
-    if (!isOpen) await host.store.commit([forget]);
+    if (stored === undefined || !canStop(recordOf(stored))) await host.store.commit([forget]);
   }
 
   async #obey(session: LiveSession, command: AbortCommand, writes: readonly Write[] = []): Promise<void> {
-    const { host } = this.#parts;
+    const { host, admissions } = this.#parts;
     const { session_id, message_id } = command.message;
     const about = { session_id, message_id, type: 'abort', state: session.state };
     try {
-      if (isAuthorised(host, session.record, command)) {
+      if (await isAuthorised(host, session.record, command)) {
         const { reason } = command.message.payload;
-        if (await session.abort(writes)) return host.logger.info({ ...about, reason }, 'Session aborted by its caller');
+        if (await admissions.withdraw(session, writes)) return host.logger.info({ ...about, reason }, 'Task withdrawn');
+        if (await session.abort(reason, writes))
+          return host.logger.info({ ...about, reason }, 'Session aborted by its caller');
         host.logger.info(about, 'Abort has nothing to stop: ignored');
       }
       if (writes.length > 0) await host.store.commit(writes);
@@ -77,4 +80,9 @@ export class Aborts {
     const { session_id: sessionId, message_id: messageId } = message;
     await this.#parts.stored.put(record, { sessionId, messageId, task: message, userId, appId });
   }
+}
+
+/** Whether there is work to stop, or a task that its caller may still withdraw. */
+function canStop({ state, extensions }: SessionRecord): boolean {
+  return typeof react(state, 'abort') === 'object' || (state === 'PENDING' && extensions.includes('approval/1'));
 }

@@ -1,5 +1,8 @@
 import type { Capability } from '../schemas/types.ts';
+import { AuditChain, exportEvidence } from '../session/audit/index.ts';
 import { GroupCommitter } from '../session/group-committer.ts';
+import type { KeyRing } from '../session/keys/key-ring.ts';
+import { openStoredKeyRing } from '../session/keys/stored-keys.ts';
 import { delay } from '../shared/clock.ts';
 import { HcpError, isHcpError } from '../shared/errors.ts';
 import { createSchemaSandbox, type SchemaSandbox } from '../shared/foreign-schema/sandbox.ts';
@@ -7,17 +10,25 @@ import { Periodic } from '../shared/periodic.ts';
 import { instanceQueue, instanceRoute } from '../shared/transport/topology.ts';
 import type { Consumer } from '../shared/transport/transport.ts';
 import { Aborts } from './aborts.ts';
-import { Capabilities, offer } from './capabilities.ts';
+import { Admissions } from './admissions.ts';
+import { type ApprovalDesk, approvalDesk } from './approvals/desk.ts';
+import { artifactCapability } from './artifacts/capability.ts';
+import { Capabilities, type CapabilityOptions, offer } from './capabilities.ts';
 import { type CommandChannel, openCommandChannel, type ReceivedCommand } from './command-channel.ts';
+import { describeCapability } from './describe.ts';
+import { OURS } from './extensions.ts';
+import { Slots } from './gate/capacity.ts';
 import type { Host } from './host.ts';
 import { Inquiries } from './inquiries.ts';
 import { Instances } from './instances.ts';
 import { type CalleeOptions, type CalleeSettings, resolveCalleeOptions } from './options.ts';
 import { EventOutbox } from './outbox.ts';
 import { outputFault } from './outputs.ts';
+import { Pauses } from './pauses.ts';
 import { type RecoveryParts, takeSessionsOf } from './recovery.ts';
 import { purgeSessions } from './retention.ts';
-import type { Cleanup, Executor } from './run.ts';
+import { Revocations } from './revocations.ts';
+import type { Executor } from './run.ts';
 import type { LiveSession } from './session.ts';
 import { StoredCommands } from './stored-commands.ts';
 import { Submissions } from './submissions.ts';
@@ -26,7 +37,13 @@ import { CalleeTelemetry } from './telemetry.ts';
 /** What a harness vendor embeds. */
 export interface Callee extends AsyncDisposable {
   /** Offers a capability. Before {@link start}. Throws `TypeError` for a declaration that is invalid. */
-  capability(declaration: Capability, executor: Executor, options?: { readonly cleanup?: Cleanup }): this;
+  capability(declaration: Capability, executor: Executor, options?: CapabilityOptions): this;
+  /** Where people decide about the tasks that need their approval. */
+  readonly approvals: ApprovalDesk;
+  /** Ends a session because its approval no longer holds: FAILED `safety_violation`. Answers whether there was one to end. */
+  revoke(sessionId: string, reason: string): Promise<boolean>;
+  /** Everything on record about a session, signed: to be kept, and verified anywhere (`verifyEvidence`). */
+  evidence(sessionId: string): Promise<string>;
   /** Continues the sessions that were left behind, then takes commands (HCP-119). */
   start(): Promise<void>;
   /**
@@ -43,9 +60,13 @@ export function createCallee(options: CalleeOptions): Callee {
 
 const HOUR_MS = 3_600_000;
 
+/** Capabilities the SDK brings along. */
+const RESERVED = ['hcp.describe', 'hcp.artifact'];
+
 class CalleeProcess implements Callee {
   readonly #settings: CalleeSettings;
-  readonly #capabilities = new Capabilities();
+  readonly approvals: ApprovalDesk;
+  readonly #capabilities: Capabilities;
   readonly #live = new Map<string, LiveSession>();
   readonly #instances: Instances;
   readonly #sandbox: SchemaSandbox = createSchemaSandbox();
@@ -53,7 +74,10 @@ class CalleeProcess implements Callee {
   readonly #committer: GroupCommitter;
   readonly #channel: CommandChannel;
   readonly #submissions: Submissions;
+  readonly #admissions: Admissions;
   readonly #aborts: Aborts;
+  readonly #pauses: Pauses;
+  readonly #revocations: Revocations;
   readonly #inquiries: Inquiries;
   readonly #stored: StoredCommands;
   readonly #recovery: RecoveryParts;
@@ -61,6 +85,7 @@ class CalleeProcess implements Callee {
   readonly #periodic: Periodic;
   #consumers: Consumer[] = [];
   #sweeping: Promise<void> | undefined;
+  #keys: KeyRing | undefined;
   #started = false;
   /** Whether there may be sessions of ours in the store that nobody runs. */
   #hasStrays = true;
@@ -72,8 +97,15 @@ class CalleeProcess implements Callee {
     this.#periodic = new Periodic(settings.clock, settings.logger);
     this.#instances = new Instances(store, settings);
     this.#outbox = new EventOutbox({ transport, store, clock, logger, maxBacklog });
-    this.#committer = new GroupCommitter(store, { clock, logger });
-    this.#channel = openCommandChannel({ calleeId, transport, queue, prefetch, limits, clock, logger });
+    this.#capabilities = new Capabilities([...OURS, ...(settings.artifacts ? ['artifact/1'] : [])]);
+    const audit = new AuditChain(store, { calleeId, clock });
+    this.#committer = new GroupCommitter(store, { clock, logger, audit });
+    this.#channel = openCommandChannel({
+      ...{ calleeId, transport, queue, prefetch, limits, clock, logger },
+      onRefused: (callerId, { reason_code: result, reason_message: reason, in_reply_to: message_id }) =>
+        host.note({ kind: 'decision', details: { caller_id: callerId, message_id, result, reason } }),
+    });
+    const keys = () => this.#keyRing;
     const host: Host = {
       settings,
       clock,
@@ -83,6 +115,16 @@ class CalleeProcess implements Callee {
       committer: this.#committer,
       outbox: this.#outbox,
       telemetry: new CalleeTelemetry(clock, () => this.#outbox.backlog),
+      get keys() {
+        return keys();
+      },
+      logAccess: ({ sessionId: session_id, callerId: caller_id, dataClassification: data_classification = 'T1' }) => {
+        if (data_classification === 'T1') return;
+        logger.info({ session_id, caller_id, data_classification }, 'The data of a task is looked at');
+      },
+      note: async (draft) => {
+        await this.#committer.commit({ fence: { broken: false }, entries: [], audit: [draft] });
+      },
       outputFault: (capability, task, result) => outputFault(this.#sandbox, capability, task, result),
       forget: (session) => {
         const { sessionId } = session.record;
@@ -97,19 +139,33 @@ class CalleeProcess implements Callee {
     const { policy, maxDurationMs, gateTimeoutMs } = settings;
     const gate = {
       ...{ policy, maxDurationMs, gateTimeoutMs, clock, logger, closing: this.#closing.signal },
-      ...{ capabilities: this.#capabilities, sandbox: this.#sandbox },
+      ...{ capabilities: this.#capabilities, sandbox: this.#sandbox, store, calleeId },
+      ...{ link: transport.link, slots: new Slots(store, calleeId) },
     };
     const common = { host, live: this.#live, instanceId: () => this.#instances.id };
-    this.#submissions = new Submissions({ ...common, gate, channel: this.#channel });
+    this.#admissions = new Admissions({ host, gate, live: this.#live });
+    this.#submissions = new Submissions({ ...common, admissions: this.#admissions, channel: this.#channel });
     this.#stored = new StoredCommands(host, (instanceId) => this.#ring(instanceId));
-    this.#aborts = new Aborts({ host, live: this.#live, stored: this.#stored });
-    this.#inquiries = new Inquiries({ host, live: this.#live, stored: this.#stored, channel: this.#channel });
-    this.#recovery = { ...common, submissions: this.#submissions };
+    const steering = { host, live: this.#live, stored: this.#stored };
+    this.#aborts = new Aborts({ ...steering, admissions: this.#admissions });
+    this.#pauses = new Pauses(steering);
+    this.#revocations = new Revocations(steering);
+    this.#inquiries = new Inquiries({ ...steering, channel: this.#channel });
+    this.#recovery = { ...common, admissions: this.#admissions };
+    this.approvals = approvalDesk({
+      ...{ store, calleeId, clock },
+      commit: (writes, notes) =>
+        this.#committer.commit({ fence: { broken: false }, entries: [], writes, audit: notes }),
+      onDecided: (sessionId) => void this.#decided(sessionId),
+    });
   }
 
-  capability(declaration: Capability, executor: Executor, { cleanup }: { readonly cleanup?: Cleanup } = {}): this {
+  capability(declaration: Capability, executor: Executor, options?: CapabilityOptions): this {
     if (this.#started) throw new TypeError('capability() must be called before start()');
-    this.#capabilities.add(offer(declaration, executor, cleanup));
+    const offered = offer(declaration, executor, options);
+    const { name } = offered.declaration;
+    if (RESERVED.includes(name)) throw new TypeError(`Capability ${name} is the SDK's own`);
+    this.#capabilities.add(offered);
     return this;
   }
 
@@ -118,8 +174,10 @@ class CalleeProcess implements Callee {
     if (this.#closed) throw new TypeError('start() comes too late: the callee is closed');
     if (this.#capabilities.isEmpty) throw new TypeError('start() needs a capability: call capability() first');
     this.#started = true;
-    const { leaseMs, logger } = this.#settings;
+    const { leaseMs, logger, keys, store, calleeId, clock } = this.#settings;
     await this.#instances.register();
+    this.#keys = keys ?? (await openStoredKeyRing(store, calleeId, { clock }));
+    this.#offerReserved();
     await this.#sweep();
     await this.#listenToBell();
     this.#consumers.push(await this.#channel.consume((command) => this.#obey(command)));
@@ -127,6 +185,15 @@ class CalleeProcess implements Callee {
     this.#periodic.every(leaseMs / 3, () => this.#tick());
     this.#periodic.every(HOUR_MS, () => this.#purge());
     logger.info({ callee_id: this.#settings.calleeId, instance_id: this.#instances.id }, 'The callee takes commands');
+  }
+
+  revoke(sessionId: string, reason: string): Promise<boolean> {
+    return this.#revocations.revoke(sessionId, reason);
+  }
+
+  evidence(sessionId: string): Promise<string> {
+    const { store, calleeId, clock } = this.#settings;
+    return exportEvidence({ store, calleeId, sessionId, keys: this.#keyRing, clock });
   }
 
   close(): Promise<void> {
@@ -142,6 +209,7 @@ class CalleeProcess implements Callee {
     const { clock, closeTimeoutMs } = this.#settings;
     this.#closing.abort(new HcpError('callee_closed', 'The callee is closed'));
     this.#periodic.stop();
+    this.#admissions.close();
     const enough = new AbortController();
     const timeUp = delay(clock, closeTimeoutMs, enough.signal).catch(() => {});
     await Promise.race([Promise.all(this.#consumers.map((consumer) => consumer.close())), timeUp]);
@@ -193,6 +261,7 @@ class CalleeProcess implements Callee {
     const { message } = command;
     if (message.type === 'task_submit') return this.#submissions.take({ ...command, message });
     if (message.type === 'abort') return this.#aborts.take({ ...command, message });
+    if (message.type === 'x-pause' || message.type === 'x-resume') return this.#pauses.take({ ...command, message });
     return this.#inquiries.take({ ...command, message });
   }
 
@@ -217,14 +286,49 @@ class CalleeProcess implements Callee {
       await transport.remove(instanceQueue(calleeId, owner));
     }
     await this.#takeStored();
+    await this.#admissions.look();
   }
 
   async #takeStored(): Promise<void> {
     for await (const { errand, forget } of this.#stored.all()) {
       const { task } = errand;
       if (task.type === 'abort') await this.#aborts.takeStored({ ...errand, task }, forget);
+      else if (task.type === 'x-pause' || task.type === 'x-resume') {
+        await this.#pauses.takeStored({ ...errand, task }, forget);
+      } else if (task.type === 'revocation') await this.#revocations.takeStored({ ...errand, task }, forget);
       else await this.#inquiries.takeStored({ ...errand, task }, forget);
     }
+  }
+
+  /** Somebody decided at our own desk: judged here, or by the instance that has the session. */
+  async #decided(sessionId: string): Promise<void> {
+    const { store, logger } = this.#settings;
+    try {
+      const session = this.#live.get(sessionId);
+      if (session) return await this.#admissions.judge(session);
+      const row = await store.get('sessions', [sessionId]);
+      if (typeof row?.owner === 'string' && row.owner !== '') this.#ring(row.owner);
+    } catch (error) {
+      // It is looked at again with the next sweep.
+      logger.warn({ err: error, session_id: sessionId }, 'A decision could not be acted on at once');
+    }
+  }
+
+  get #keyRing(): KeyRing {
+    if (this.#keys === undefined) throw new TypeError('start() must be called first');
+    return this.#keys;
+  }
+
+  /** What every callee can do. */
+  #offerReserved(): void {
+    const { calleeId, policy, store, clock, artifacts } = this.#settings;
+    const { extensions } = this.#capabilities;
+    const capabilities = () => this.#capabilities.all;
+    const userIdOf = (sessionId: string) => this.#live.get(sessionId)?.record.userId;
+    this.#capabilities.add(describeCapability({ calleeId, policy, capabilities, userIdOf, extensions }));
+    if (artifacts === undefined) return;
+    const { declaration, executor } = artifactCapability({ calleeId, store, clock, keys: this.#keyRing, ...artifacts });
+    this.#capabilities.add(offer(declaration, executor));
   }
 
   async #tick(): Promise<void> {

@@ -1,4 +1,6 @@
-import type { Checkpoint } from '../session/checkpoints.ts';
+import { type Checkpoint, type CheckpointDraft, deleteCheckpoint, insertCheckpoint } from '../session/checkpoints.ts';
+import type { BuiltMessage } from '../shared/messages/build.ts';
+import type { Write } from '../shared/store/store.ts';
 
 type Shelved = Pick<Checkpoint, 'checkpointId' | 'resumable'>;
 
@@ -19,6 +21,13 @@ export class CheckpointShelf {
 
   get isResumable(): boolean {
     return this.#shelved.some(({ resumable }) => resumable);
+  }
+
+  /** Stores one, with the event that tells of it, in place of those that are superfluous then. */
+  store(sessionId: string, draft: CheckpointDraft, [told]: readonly BuiltMessage[]): Write[] {
+    const sequence = told?.message.type === 'event' ? told.message.payload.sequence : 0;
+    const superfluous = this.add(draft);
+    return [insertCheckpoint(sessionId, sequence, draft), ...superfluous.map((id) => deleteCheckpoint(sessionId, id))];
   }
 
   /** Answers the ids of those that are superfluous now. */

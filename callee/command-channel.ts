@@ -1,10 +1,10 @@
-import type { Abort, TaskSubmit, XReplay, XStatus } from '../schemas/types.ts';
+import type { Abort, TaskSubmit, XPause, XReplay, XResume, XStatus } from '../schemas/types.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import { type HarnessId, parseHarnessId } from '../shared/ids.ts';
 import { type Logger, silentLogger } from '../shared/logger.ts';
 import { type BuiltMessage, buildMessage } from '../shared/messages/build.ts';
 import { type MessageLimits, resolveMessageLimits } from '../shared/messages/limits.ts';
-import type { HcpMessage } from '../shared/messages/message.ts';
+import type { HcpMessage, Messages } from '../shared/messages/message.ts';
 import type { RefusedMessage } from '../shared/messages/parse.ts';
 import { readDelivery } from '../shared/messages/receive.ts';
 import { isExtensionCommand } from '../shared/messages/validators.ts';
@@ -22,10 +22,12 @@ export interface CommandChannelOptions {
   readonly clock?: Clock;
   /** @default silent */
   readonly logger?: Logger;
+  /** A submit that was no submit is being answered; awaited before it is. */
+  readonly onRefused?: (callerId: string, rejection: Messages['task_rejected']['payload']) => Promise<void>;
 }
 
-/** What a caller can ask for; the last two by a negotiated extension. */
-export type Command = TaskSubmit | Abort | XReplay | XStatus;
+/** What a caller can ask for; all but the first two by a negotiated extension. */
+export type Command = TaskSubmit | Abort | XReplay | XStatus | XPause | XResume;
 
 /** A valid command and what the broker knows of its sender. */
 export interface ReceivedCommand {
@@ -104,6 +106,7 @@ export function openCommandChannel(options: CommandChannelOptions): CommandChann
       },
       { clock, limits },
     );
+    await options.onRefused?.(callerId, rejection.message.payload);
     await publish(callerId, rejection);
     delivery.ack();
   }

@@ -48,7 +48,7 @@ export class Inquiries {
     const about = { session_id: sessionId, message_id: messageId, type };
     const record = live.get(sessionId)?.record ?? (await this.#stored(sessionId));
     if (record === undefined) return host.logger.warn(about, 'Asked about a session nobody knows: ignored');
-    if (!isAuthorised(host, record, inquiry)) return;
+    if (!(await isAuthorised(host, record, inquiry))) return;
     if (!record.extensions.includes(EXTENSION_OF[type])) {
       return host.logger.info({ ...about, state: record.state }, 'The extension is not in force: ignored');
     }

@@ -1,3 +1,4 @@
+import type { KeyRing } from '../session/keys/key-ring.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import { parseDuration } from '../shared/durations.ts';
 import { type HarnessId, newUlid, parseHarnessId } from '../shared/ids.ts';
@@ -15,7 +16,15 @@ import {
 import type { Store } from '../shared/store/store.ts';
 import type { QueueOptions } from '../shared/transport/topology.ts';
 import type { Transport } from '../shared/transport/transport.ts';
-import type { Policy } from './gate.ts';
+import { parseBaseUrl } from './artifacts/base-url.ts';
+import { type Policy, type ResolvedPolicy, resolvePolicy } from './gate/policy.ts';
+
+export interface ArtifactOptions {
+  /** Addresses begin with this, as `https://lab.example/artifacts`. */
+  readonly baseUrl: string;
+  /** How long an address is good for, as an ISO 8601 duration. @default 'PT5M' */
+  readonly urlLifetime?: string;
+}
 
 export interface CalleeOptions {
   /** The callee's name: its command queue is `hcp.cmd.{calleeId}`. */
@@ -24,6 +33,12 @@ export interface CalleeOptions {
   readonly store: Store;
   /** Who may have what done. @default nobody, nothing */
   readonly policy?: Policy;
+  /** What tokens, artifact addresses and evidence are signed with. @default a key of its own, kept in the store */
+  readonly keys?: KeyRing;
+  /** How long a human may take to decide about a task. @default 'P1D' */
+  readonly approvalTimeout?: string;
+  /** Where artifacts are served ({@link createArtifactHandler}). @default `hcp.artifact` is not offered */
+  readonly artifacts?: ArtifactOptions;
   /**
    * Names this process among the instances of the callee. A process that comes back under the same name continues its
    * sessions at once; otherwise they wait until the lease of the dead one has run out. @default a new name each time
@@ -72,7 +87,10 @@ export interface CalleeSettings {
   readonly calleeId: HarnessId;
   readonly transport: Transport;
   readonly store: Store;
-  readonly policy: Policy;
+  readonly policy: ResolvedPolicy;
+  readonly keys: KeyRing | undefined;
+  readonly approvalTimeoutMs: number;
+  readonly artifacts: { readonly baseUrl: string; readonly lifetimeMs: number } | undefined;
   readonly instanceId: string;
   readonly leaseMs: number;
   readonly maxDurationMs: number;
@@ -101,6 +119,9 @@ const OPTION_NAMES = Object.keys({
   transport: 0,
   store: 0,
   policy: 0,
+  keys: 0,
+  approvalTimeout: 0,
+  artifacts: 0,
   instanceId: 0,
   leaseMs: 0,
   maxDuration: 0,
@@ -123,6 +144,8 @@ const OPTION_NAMES = Object.keys({
   logger: 0,
 } satisfies Record<keyof CalleeOptions, 0>);
 
+const ARTIFACT_NAMES = Object.keys({ baseUrl: 0, urlLifetime: 0 } satisfies Record<keyof ArtifactOptions, 0>);
+
 const DAY_MS = 86_400_000;
 const LARGEST_CHECKPOINT = 14 * 1024 * 1024;
 
@@ -131,15 +154,19 @@ export function resolveCalleeOptions(options: CalleeOptions): CalleeSettings {
   if (typeof options !== 'object' || options === null) throw new TypeError('createCallee needs an options object');
   refuseUnknownOptions(options, OPTION_NAMES);
   const clock = methodsOption(options.clock ?? systemClock, 'clock', ['now', 'setTimeout', 'clearTimeout']);
+  const transport = transportOption(options.transport);
   const maxDurationMs = duration(options.maxDuration, 'maxDuration', 'PT4H');
   const retentionMs = duration(options.retention, 'retention', 'P7D');
   if (retentionMs < DAY_MS)
     throw new TypeError('retention must be at least P1D: a repeated submit must find its answer');
   return {
     calleeId: parseHarnessId(options.calleeId, 'calleeId'),
-    transport: transportOption(options.transport),
+    transport,
     store: storeOption(options.store),
-    policy: usablePolicy(options.policy),
+    policy: resolvePolicy(options.policy, transport.link),
+    keys: options.keys && methodsOption(options.keys, 'keys', ['sign', 'verify', 'publicKeys']),
+    approvalTimeoutMs: duration(options.approvalTimeout, 'approvalTimeout', 'P1D'),
+    artifacts: options.artifacts === undefined ? undefined : artifactSettings(options.artifacts),
     instanceId: parseHarnessId(options.instanceId ?? newUlid(clock.now()), 'instanceId'),
     leaseMs: integerOption(options.leaseMs, 'leaseMs', { fallback: 10_000, min: 100, max: LONGEST_TIMER_MS }),
     maxDurationMs,
@@ -176,14 +203,13 @@ function duration(value: unknown, name: string, fallback: string): number {
   return ms;
 }
 
-function usablePolicy(policy: Policy | undefined): Policy {
-  if (policy === undefined) {
-    return () => ({
-      accept: false,
-      reasonCode: 'unauthorized',
-      message: 'This callee serves nobody: it has no policy',
-    });
+function artifactSettings(artifacts: ArtifactOptions): { baseUrl: string; lifetimeMs: number } {
+  if (typeof artifacts !== 'object' || artifacts === null) {
+    throw new TypeError('artifacts must be an object with the baseUrl they are served under');
   }
-  if (typeof policy === 'function') return policy;
-  throw new TypeError('policy must be a function, as acceptKnownCallers([…]) gives one');
+  refuseUnknownOptions(artifacts, ARTIFACT_NAMES, 'artifacts.');
+  return {
+    baseUrl: parseBaseUrl(artifacts.baseUrl, 'artifacts.baseUrl'),
+    lifetimeMs: duration(artifacts.urlLifetime, 'artifacts.urlLifetime', 'PT5M'),
+  };
 }

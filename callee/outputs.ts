@@ -15,5 +15,7 @@ export async function outputFault(
   if (typeof outputs !== 'object' || outputs === null || Array.isArray(outputs)) {
     return 'The executor must return { outputs: { … } }';
   }
+  const artifacts: unknown = result.artifacts;
+  if (artifacts !== undefined && !Array.isArray(artifacts)) return 'The artifacts of a result must be a list';
   return capability.outputFault(outputs) ?? (await expectationFault(sandbox, expected, outputs));
 }

@@ -3,15 +3,16 @@ import { isTerminal } from '../session/lifecycle.ts';
 import { readTail } from '../session/log.ts';
 import { recordOf, type SessionRecord } from '../session/record.ts';
 import { isHcpError } from '../shared/errors.ts';
+import type { Logger } from '../shared/logger.ts';
 import type { Row } from '../shared/store/store.ts';
+import type { Admissions } from './admissions.ts';
 import type { Host } from './host.ts';
 import { LiveSession } from './session.ts';
-import type { Submissions } from './submissions.ts';
 
 export interface RecoveryParts {
   readonly host: Host;
   readonly live: Map<string, LiveSession>;
-  readonly submissions: Submissions;
+  readonly admissions: Admissions;
   readonly instanceId: () => string;
 }
 
@@ -28,7 +29,7 @@ export async function takeSessionsOf(parts: RecoveryParts, owner: string): Promi
     const rows = await host.store.scan('sessions', 'by_owner', { where, limit: PAGE, ...(after && { after }) });
     // Under our own name lie those that nobody runs beside those that run, and those that are being published.
     const records = rows
-      .map(recordOf)
+      .flatMap((row) => readable(row, host.logger))
       .filter(({ sessionId }) => !parts.live.has(sessionId) && !host.outbox.has(sessionId));
     for (let start = 0; start < records.length; start += AT_ONCE) {
       const claims = records.slice(start, start + AT_ONCE).map((record) => takeOver(parts, record));
@@ -40,7 +41,7 @@ export async function takeSessionsOf(parts: RecoveryParts, owner: string): Promi
 }
 
 async function takeOver(parts: RecoveryParts, record: SessionRecord): Promise<boolean> {
-  const { host, live, submissions } = parts;
+  const { host, live, admissions } = parts;
   const { sessionId, owner, epoch, state, trace } = record;
   const tail = await readTail(host.store, sessionId);
   const checkpoints = isTerminal(state) ? [] : await readCheckpoints(host.store, sessionId, host.logger);
@@ -55,7 +56,8 @@ async function takeOver(parts: RecoveryParts, record: SessionRecord): Promise<bo
       { session_id: sessionId, caller_id: record.callerId, from: owner, state, next },
       'Session taken over',
     );
-    if (next === 'judge') await submissions.judge(session);
+    if (next === 'judge') await admissions.judge(session);
+    else if (next === 'violated') endViolated(session, host.logger);
     else if (next === 'clean') session.cleanUpAgain();
     else if (next === 'over') host.forget(session);
     else if (session.capability) session.start(session.capability);
@@ -63,5 +65,24 @@ async function takeOver(parts: RecoveryParts, record: SessionRecord): Promise<bo
   } catch (error) {
     if (!isHcpError(error, 'session_taken_over')) throw error;
     return false; // another instance was faster
+  }
+}
+
+/** Not awaited: a procedure that takes its time must not keep the others from being recovered. */
+function endViolated(session: LiveSession, logger: Logger): void {
+  const { violation, sessionId } = session.record;
+  if (violation === undefined) return;
+  session.safety.violate(violation).catch((error: unknown) => {
+    logger.error({ err: error, session_id: sessionId }, 'A session that broke a limit could not be ended');
+  });
+}
+
+/** A row that somebody damaged must not keep the others from being continued. */
+function readable(row: Row, logger: Logger): SessionRecord[] {
+  try {
+    return [recordOf(row)];
+  } catch (error) {
+    logger.error({ err: error, session_id: row.session_id }, 'A session cannot be read: left alone');
+    return [];
   }
 }

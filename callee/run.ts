@@ -5,11 +5,13 @@ import type {
   IntermediateResultData,
   LogData,
   ProgressData,
+  RiskLevel,
   TaskSubmitPayload,
   WarningData,
 } from '../schemas/types.ts';
 import type { Checkpoint } from '../session/checkpoints.ts';
 import type { SessionState } from '../session/lifecycle.ts';
+import type { Violation } from '../session/record.ts';
 
 /** What an executor is given beside the task. Everything it says resolves when it is durable, not when it is published. */
 export interface Run {
@@ -20,6 +22,8 @@ export interface Run {
   readonly signal: AbortSignal;
   /** After a restart: where to continue. */
   readonly resumedFrom: Checkpoint | undefined;
+  /** To be asked before each action that matters. */
+  readonly guard: Guard;
   progress(data: ProgressData): Promise<void>;
   log(data: LogData): Promise<void>;
   warning(data: WarningData): Promise<void>;
@@ -28,11 +32,33 @@ export interface Run {
   intermediateResult(data: IntermediateResultData): Promise<void>;
   /** Stores where to continue after a crash, and tells the caller that it exists. Answers its id. */
   checkpoint(data: unknown, options: { readonly description: string; readonly resumable?: boolean }): Promise<string>;
+  /** A place where the work may rest: resolves at once or, when the caller wants a pause (`pause/1`), after it. */
+  safePoint(): Promise<void>;
   pause(): Promise<void>;
   resume(): Promise<void>;
   /** Called when the work ends by abort, time-out or failure, the last one given first. */
   onCleanup(work: () => void | Promise<void>): void;
 }
+
+/** Stands between an executor and what it does to the world. */
+export interface Guard {
+  /**
+   * Resolves when the action may be done: the session runs, its token is in force, and the action and its parameters are
+   * within the safety envelope. Beyond a soft limit it resolves with a `warning` told. Beyond a hard one the emergency
+   * procedure runs, the session fails, and it rejects with `safety_violation`: the action must not be done.
+   */
+  act(
+    action: string,
+    parameters?: Readonly<Record<string, unknown>>,
+    options?: {
+      /** How risky this action is by itself: not above what was approved. */
+      readonly risk?: RiskLevel;
+    },
+  ): Promise<void>;
+}
+
+/** Brings the equipment into a safe state after a hard limit. Called again when its process was killed: make it idempotent. */
+export type Procedure = (violation: Violation, run: Run) => void | Promise<void>;
 
 export interface TaskResult {
   readonly outputs: Record<string, unknown>;

@@ -1,9 +1,12 @@
-import type { TaskFailedPayload } from '../schemas/types.ts';
+import type { TaskFailedPayload, WarningData } from '../schemas/types.ts';
 import { advance, isTerminal, type Move, type SessionState } from '../session/lifecycle.ts';
+import type { SessionRecord, Violation } from '../session/record.ts';
 import { formatDuration } from '../shared/durations.ts';
 import { type HcpError, isHcpError } from '../shared/errors.ts';
-import type { Terms } from './gate.ts';
-import { isTaskFailure } from './run.ts';
+import type { Approval } from './approvals/approval.ts';
+import type { OfferedCapability } from './capabilities.ts';
+import type { Terms } from './gate/gate.ts';
+import { isTaskFailure, type TaskResult } from './run.ts';
 import type { Saying } from './session-writer.ts';
 
 /** The start of every session: accepted, created, running (D-07). */
@@ -63,6 +66,41 @@ export function journey(
   return { state, sayings };
 }
 
+/** A human decides (P3). */
+export function approvalPending({ messageId }: SessionRecord, { expiresAt, riskLevel }: Approval): Saying {
+  const expires_at = new Date(expiresAt).toISOString();
+  return { event: 'x-approval-pending', data: { in_reply_to: messageId, expires_at, assessed_risk_level: riskLevel } };
+}
+
+/** An action beyond a soft limit. */
+export function beyondLimit({ action, condition, message }: Violation): WarningData {
+  return { code: SOFT_LIMIT, message, details: { action, parameter: condition } };
+}
+
+export const SOFT_LIMIT = 'safety_limit';
+
+/** A hard limit was broken. */
+export function violated({ action, condition, message }: Violation): TaskFailedPayload {
+  return {
+    error_code: 'safety_violation',
+    error_message: cutShort(message),
+    error_details: { recoverable: false, action, condition },
+  };
+}
+
+export function tookTooLong(recoverable: boolean): TaskFailedPayload {
+  return {
+    error_code: 'timeout',
+    error_message: 'The task took longer than it may',
+    error_details: { recoverable },
+  };
+}
+
+export const SAID_NOTHING: TaskFailedPayload = {
+  error_code: 'timeout',
+  error_message: 'The task said nothing for too long',
+};
+
 /** How a thrown error is told to the caller (HCP-128). */
 export function failureOf(error: unknown): TaskFailedPayload {
   const failure = isTaskFailure(error) ? error : undefined;
@@ -87,8 +125,46 @@ export function isUnsayable(error: unknown): error is HcpError {
 
 const LONGEST_STORY = 2000;
 
-/** Cut short where it is long: the end of a session must fit into a message. */
 export function messageOf(error: unknown, otherwise: string): string {
-  const message = error instanceof Error && error.message !== '' ? error.message : otherwise;
+  return cutShort(error instanceof Error && error.message !== '' ? error.message : otherwise);
+}
+
+/** The end of a session must fit into a message. */
+function cutShort(message: string): string {
   return message.length <= LONGEST_STORY ? message : `${message.slice(0, LONGEST_STORY).toWellFormed()}…`;
+}
+
+/** Nobody can go on with a task after a restart. */
+export function unrecoverable(capability: OfferedCapability | undefined): TaskFailedPayload {
+  return {
+    error_code: 'internal_error',
+    error_message: capability
+      ? 'The callee was restarted, and there is no checkpoint to continue from'
+      : 'The callee was restarted without the capability this task needs',
+  };
+}
+
+/** `result`: what is worth showing as partial outputs. */
+export function invalidOutputs(fault: string, result?: TaskResult): TaskFailedPayload {
+  const outputs: unknown = result?.outputs;
+  const isObject = typeof outputs === 'object' && outputs !== null && !Array.isArray(outputs);
+  return {
+    error_code: 'execution_error',
+    error_message: fault,
+    error_details: { phase: 'output_validation' },
+    ...(isObject && result && { partial_outputs: result.outputs }),
+    ...(Array.isArray(result?.artifacts) && { artifacts: [...result.artifacts] }),
+  };
+}
+
+/** Cleaning up took too long. */
+export function late(timeoutMs: number): Saying[] {
+  const message = `Cleaning up took more than ${formatDuration(timeoutMs)}`;
+  return [{ event: 'warning', data: { code: 'abort_timeout', message, details: {} } }];
+}
+
+/** Cleaning up failed. */
+export function unclean(error: unknown): Saying[] {
+  const message = messageOf(error, 'Cleaning up failed');
+  return [{ event: 'error', data: { code: 'cleanup_failed', message, recoverable: false } }];
 }

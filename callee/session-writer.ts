@@ -1,4 +1,5 @@
 import { type Context, context } from '@opentelemetry/api';
+import type { AuditDraft } from '../session/audit/index.ts';
 import type { Fence } from '../session/group-committer.ts';
 import { isTerminal, type SessionState } from '../session/lifecycle.ts';
 import { type LogEntry, type LogTail, messageEntry, readLog, tailAfter, takeoverEntry } from '../session/log.ts';
@@ -36,6 +37,8 @@ export interface Step {
   /** From whom the session is taken with it. */
   readonly takenFrom?: { readonly owner: string; readonly epoch: number };
   readonly writes?: (built: readonly BuiltMessage[]) => readonly Write[];
+  /** What goes on record with it. */
+  readonly audit?: readonly AuditDraft[];
 }
 
 /**
@@ -78,14 +81,16 @@ export class SessionWriter {
   /** The record in another state. */
   in(state: SessionState): SessionRecord {
     const now = this.#host.clock.now();
-    return { ...this.#record, state, updatedAt: now, ...(isTerminal(state) && { closedAt: now }) };
+    const wasKept = this.#record.state === 'PAUSED' && this.#record.pausedBy === 'caller';
+    const pausedBy = isTerminal(state) || wasKept ? undefined : this.#record.pausedBy;
+    return { ...this.#record, state, pausedBy, updatedAt: now, ...(isTerminal(state) && { closedAt: now }) };
   }
 
   /**
    * Resolves when the step is durable. Everything is built, and refused if it is invalid, before a sequence is spent
    * (V-88). Rejects with `session_taken_over` when the session is no longer ours.
    */
-  async commit({ sayings, record, takenFrom, writes }: Step): Promise<void> {
+  async commit({ sayings, record, takenFrom, writes, audit = [] }: Step): Promise<void> {
     if (this.isLost) throw takenOver();
     const { entries, messages, tail } = this.#draft(sayings, takenFrom !== undefined);
     const patch = record === undefined ? [] : [this.#patch(record, takenFrom)];
@@ -94,7 +99,7 @@ export class SessionWriter {
     this.#record = record ?? this.#record;
     const closed = isTerminal(this.#record.state);
     try {
-      const commit = { fence: this.#fence, entries, writes: [...patch, ...more] };
+      const commit = { fence: this.#fence, entries, writes: [...patch, ...more], audit };
       if ((await this.#host.committer.commit(commit)) === 'conflict') throw takenOver();
     } catch (error) {
       // Also when the store refused for good: what this object believes is no longer what is stored.
@@ -158,7 +163,10 @@ export class SessionWriter {
       const payload = { event_type: saying.event, sequence, data: { ...saying.data } };
       return buildMessage({ ...common, type: 'event', payload }, options);
     }
-    if (saying.type === 'task_rejected') return buildMessage({ ...common, ...saying, sessionId: null }, options);
+    if (saying.type === 'task_rejected') {
+      // With approval/1 the caller knows the session already.
+      return buildMessage({ ...common, ...saying, sessionId: sequence > 1 ? sessionId : null }, options);
+    }
     if (saying.type === 'task_accepted' || !extensions.includes('stream/1')) {
       return buildMessage({ ...common, ...saying }, options);
     }
@@ -172,7 +180,9 @@ export class SessionWriter {
     const { sessionId, owner, epoch } = after;
     const condition: Condition = takenFrom ?? { epoch };
     const set = { ...changes(this.#record, after), ...(takenFrom && { owner, epoch }) };
-    return { patch: 'sessions', key: [sessionId], set, if: condition };
+    const fence = { key: [sessionId], if: condition };
+    // A question to a human may change nothing, but it must still be ours to ask.
+    return Object.keys(set).length > 0 ? { patch: 'sessions', set, ...fence } : { check: 'sessions', ...fence };
   }
 
   #outgoing({ position }: LogEntry, built: BuiltMessage | undefined): OutboxEntry {

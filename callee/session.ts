@@ -1,5 +1,6 @@
 import type { TaskFailedPayload, TaskSubmit } from '../schemas/types.ts';
-import { type Checkpoint, deleteCheckpoint, draftCheckpoint, insertCheckpoint } from '../session/checkpoints.ts';
+import type { AuditDraft } from '../session/audit/index.ts';
+import { type Checkpoint, draftCheckpoint } from '../session/checkpoints.ts';
 import {
   advance,
   isTerminal,
@@ -12,24 +13,52 @@ import {
 } from '../session/lifecycle.ts';
 import type { LogTail } from '../session/log.ts';
 import type { SessionRecord } from '../session/record.ts';
-import { formatDuration } from '../shared/durations.ts';
 import { HcpError } from '../shared/errors.ts';
 import type { BuiltMessage } from '../shared/messages/build.ts';
 import type { Write } from '../shared/store/store.ts';
+import type { Approval } from './approvals/approval.ts';
+import * as notes from './audit-notes.ts';
 import type { OfferedCapability } from './capabilities.ts';
 import { CheckpointShelf } from './checkpoint-shelf.ts';
 import { Cleanups } from './cleanups.ts';
 import { ExecutionLedger } from './execution-ledger.ts';
-import type { Rejection, Terms } from './gate.ts';
+import { freeSlot } from './gate/capacity.ts';
+import type { Rejection, Terms } from './gate/gate.ts';
 import type { Host } from './host.ts';
 import type { Run, TaskResult } from './run.ts';
-import { acceptance, failureOf, isUnsayable, journey, messageOf, stateChanged } from './sayings.ts';
+import {
+  beyondLimit,
+  failureOf,
+  invalidOutputs,
+  isUnsayable,
+  journey,
+  late,
+  SAID_NOTHING,
+  stateChanged,
+  tookTooLong,
+  unclean,
+  unrecoverable,
+} from './sayings.ts';
+import { SessionRest } from './session-rest.ts';
+import { SessionSafety } from './session-safety.ts';
 import { SessionTimers } from './session-timers.ts';
 import { type Saying, SessionWriter, type Step } from './session-writer.ts';
+import { type Admission, acceptanceStep, approvalStep, rejectionStep } from './steps.ts';
+
+/** What else happens with a move. */
+interface MoveOptions {
+  readonly before?: readonly Saying[];
+  readonly result?: Saying;
+  readonly writes?: readonly Write[];
+  readonly audit?: readonly AuditDraft[];
+  readonly pausedBy?: 'caller';
+}
 
 /** A session that runs here: decides, by the lifecycle's rules, what is said and done about everything that happens to it. */
 export class LiveSession {
   readonly task: TaskSubmit['payload'];
+  /** Whether it was stored by an earlier life. */
+  readonly isRecovered: boolean;
   readonly #host: Host;
   readonly #writer: SessionWriter;
   readonly #ledger: ExecutionLedger;
@@ -37,11 +66,9 @@ export class LiveSession {
   readonly #stop = new AbortController();
   readonly #cleanups = new Cleanups();
   readonly #shelf: CheckpointShelf;
-  readonly #resumedFrom: Checkpoint | undefined;
-  /** Whether the next resume tells of a restart. */
-  #recovering: boolean;
-  /** Paused for idleness, not by the executor. */
-  #suspended = false;
+  readonly rest: SessionRest;
+  readonly safety: SessionSafety;
+  #resumedFrom: Checkpoint | undefined;
   #leaving = false;
   #waitingForRoom = 0;
   #execution: Promise<void> = Promise.resolve();
@@ -55,7 +82,34 @@ export class LiveSession {
     this.#ledger = new ExecutionLedger(host, record, recovered !== undefined);
     this.#shelf = new CheckpointShelf(recovered ?? [], host.settings.keptCheckpoints);
     this.#resumedFrom = recovered?.find(({ resumable }) => resumable);
-    this.#recovering = recovered !== undefined;
+    this.isRecovered = recovered !== undefined;
+    this.rest = new SessionRest(
+      {
+        ...{ clock: host.clock, store: host.store, signal: this.#stop.signal, record: () => this.record },
+        move: (trigger, reason, options) => this.#move(trigger, reason, options),
+        commit: (step) => this.#writer.commit(step),
+        admit: () => this.safety.admit('resume'),
+        touch: () => this.#touch(),
+        trouble: (error) => this.#trouble(error),
+      },
+      this.isRecovered,
+    );
+    this.safety = new SessionSafety({
+      ...{ host, task: this.task, stop: this.#stop, record: () => this.record },
+      procedures: () => this.capability?.procedures ?? {},
+      run: () => this.#run({ afterwards: true }),
+      unpaused: async () => {
+        await this.rest.wake(); // acting is a sign of life
+        this.#touch();
+        await this.rest.safePoint();
+      },
+      onViolated: () => this.#timers.clear(),
+      commit: (step) => this.#writer.commit(step),
+      warn: (violation) => this.#emit({ event: 'warning', data: beyondLimit(violation) }),
+      expire: () => this.#expire(),
+      fail: (payload) => this.#fail('violated', 'safety_violation', payload),
+      log: (error, message) => this.#log('error', error, message),
+    });
     this.#timers = new SessionTimers(host.clock, {
       onDeadline: () => this.#inBackground(this.#expire()),
       onIdle: () => this.#inBackground(this.#becomeIdle()),
@@ -90,31 +144,28 @@ export class LiveSession {
     await this.#ending;
   }
 
-  async accept(terms: Terms, token: string): Promise<void> {
-    const { clock, settings } = this.#host;
-    const [move] = movesFor(this.state, 'approved') as [Move]; // throws unless there is one
-    const now = clock.now();
-    const record: SessionRecord = {
-      ...this.#writer.in(advance(this.state, move)),
-      token,
-      version: terms.capability.declaration.version,
-      riskLevel: terms.riskLevel,
-      maxDurationMs: terms.maxDurationMs,
-      extensions: terms.extensions,
-      runningSince: now,
-      deadlineAt: now + Math.min(terms.maxDurationMs, settings.tokenLifetimeMs),
-    };
-    const { abortTimeoutMs } = settings;
-    const sayings = acceptance(terms, { token, inReplyTo: record.messageId, abortTimeoutMs });
-    await this.#writer.commit({ sayings, record, writes: (built) => [this.#answer(built)] });
-    this.#host.telemetry.accepted(record);
+  /** A human decides. */
+  async awaitApproval(terms: Terms, approval: Approval): Promise<void> {
+    await this.#writer.commit(approvalStep(this.record, terms, approval));
   }
 
-  async reject(rejection: Rejection): Promise<void> {
+  async accept(admission: Omit<Admission, 'abortTimeoutMs'>): Promise<void> {
+    const { abortTimeoutMs } = this.#host.settings;
+    const [move] = movesFor(this.state, 'approved') as [Move]; // throws unless there is one
+    const running = this.#writer.in(advance(this.state, move));
+    await this.#writer.commit(acceptanceStep(running, this.task, { ...admission, abortTimeoutMs }));
+    const { resumeFrom } = admission.terms;
+    if (resumeFrom) this.#shelf.add(resumeFrom);
+    this.#resumedFrom = resumeFrom;
+    this.#host.logAccess(this.record);
+    this.#host.telemetry.accepted(this.record);
+  }
+
+  /** `writes`: whatever else is over with it. */
+  async reject(rejection: Rejection, writes: readonly Write[] = []): Promise<void> {
     const [move] = movesFor(this.state, 'rejected') as [Move]; // throws unless there is one
-    const record = this.#writer.in(advance(this.state, move));
-    const saying: Saying = { type: 'task_rejected', payload: { ...rejection, in_reply_to: record.messageId } };
-    await this.#writer.commit({ sayings: [saying], record, writes: (built) => [this.#answer(built)] });
+    const rejected = this.#writer.in(advance(this.state, move));
+    await this.#writer.commit(rejectionStep(rejected, this.task, rejection, writes));
     this.#over(rejection.reason_code);
   }
 
@@ -129,9 +180,10 @@ export class LiveSession {
    * Stops the work for good. Resolves when that is durable, together with `writes`; cleaning up goes on. Answers whether
    * there was anything to stop.
    */
-  async abort(writes: readonly Write[] = []): Promise<boolean> {
+  async abort(reason: string | undefined, writes: readonly Write[] = []): Promise<boolean> {
     if (typeof react(this.state, 'abort') !== 'object') return false;
-    const moved = this.#move('abort', 'abort_requested', { writes });
+    const audit = [notes.abortNote(this.record, reason)];
+    const moved = this.#move('abort', 'abort_requested', { writes, audit });
     this.#stop.abort(new HcpError('session_closed', 'The caller aborted the session'));
     this.#timers.clear();
     this.#ending = moved.then(
@@ -151,11 +203,21 @@ export class LiveSession {
   /** After a restart in ABORTING: the same again, with a new timer. */
   cleanUpAgain(): void {
     this.#stop.abort(new HcpError('session_closed', 'The caller aborted the session'));
-    this.#ending = this.#finishAbort();
+    const { violation } = this.record;
+    this.#ending = Promise.resolve(violation && this.safety.emergency(violation))
+      .catch((error: unknown) => this.#trouble(error))
+      .then(() => this.#finishAbort());
   }
 
   /** Makes a stored session ours, with what its state calls for (hcp.md 4.3). Answers what is left to do. */
-  async takeOver(takenFrom: { owner: string; epoch: number }): Promise<'judge' | 'start' | 'clean' | 'over'> {
+  async takeOver(takenFrom: {
+    owner: string;
+    epoch: number;
+  }): Promise<'judge' | 'start' | 'clean' | 'violated' | 'over'> {
+    if (this.record.violation && (this.state === 'RUNNING' || this.state === 'PAUSED')) {
+      await this.#writer.commit({ sayings: [], record: this.record, takenFrom });
+      return 'violated';
+    }
     const resumable = this.#resumedFrom !== undefined && this.capability !== undefined;
     const reaction = react(this.state, resumable ? 'restartResumable' : 'restart');
     if (typeof reaction === 'object') {
@@ -163,9 +225,12 @@ export class LiveSession {
       await this.#fail('restart', 'callee_restarted', unrecoverable(this.capability), { takenFrom });
       return 'over';
     }
-    await this.#writer.commit({ sayings: [], record: this.record, takenFrom });
+    const goesOn = reaction === 'stay';
+    const audit = goesOn ? notes.accessAgainNotes(this.record, this.task) : [];
+    await this.#writer.commit({ sayings: [], record: this.record, takenFrom, audit });
+    if (goesOn) this.#host.logAccess(this.record);
     if (reaction === 'judge' || reaction === 'clean') return reaction;
-    return reaction === 'stay' ? 'start' : 'over';
+    return goesOn ? 'start' : 'over';
   }
 
   /** Publishes again what an earlier life may not have got through. */
@@ -186,14 +251,10 @@ export class LiveSession {
     this.#writer.lose();
   }
 
-  #answer([answer]: readonly BuiltMessage[]): Write {
-    const { calleeId, callerId, messageId } = this.record;
-    const body = answer?.body.toString() ?? null;
-    return { patch: 'answers', key: [calleeId, callerId, messageId], set: { answer: body } };
-  }
-
   async #execute(capability: OfferedCapability): Promise<void> {
     try {
+      await this.rest.safePoint();
+      await this.safety.admit('start');
       const result = await this.#writer.inTrace(() => capability.executor(this.task, this.#run()));
       await this.#succeed(capability, result);
     } catch (error) {
@@ -201,7 +262,8 @@ export class LiveSession {
     }
   }
 
-  #run(): Run {
+  /** `afterwards`: for cleaning up, which must be able to act when the work must not. */
+  #run({ afterwards = false } = {}): Run {
     const session = this;
     return {
       sessionId: this.record.sessionId,
@@ -211,14 +273,16 @@ export class LiveSession {
       },
       signal: this.#stop.signal,
       resumedFrom: this.#resumedFrom,
+      guard: afterwards ? this.safety.cleanupGuard : this.safety.guard,
       progress: (data) => this.#emit({ event: 'progress', data }),
       log: (data) => this.#emit({ event: 'log', data: { details: {}, ...data } }),
       warning: (data) => this.#emit({ event: 'warning', data: { details: {}, ...data } }),
       error: (data) => this.#emit({ event: 'error', data }),
       intermediateResult: (data) => this.#emit({ event: 'intermediate_result', data }),
       checkpoint: (data, options) => this.#checkpoint(data, options),
-      pause: () => this.#pause(),
-      resume: () => this.#resume(),
+      safePoint: () => this.rest.safePoint(),
+      pause: () => this.rest.pause(),
+      resume: () => this.rest.resume(),
       onCleanup: (work) => this.#cleanups.add(work),
     };
   }
@@ -226,9 +290,9 @@ export class LiveSession {
   async #emit(saying: Saying, step: Omit<Step, 'sayings'> = {}): Promise<void> {
     await this.#roomInOutbox();
     this.#refuseLeaving();
-    // Not awaited before it is said: what is said meanwhile would overtake it.
-    const resumed = this.#suspended && this.state === 'PAUSED' ? this.#resume() : undefined;
     refuseUnless(this.state, 'event' in saying && saying.event === 'checkpoint_created' ? 'checkpoint' : 'emit');
+    // Not awaited before it is said: what is said meanwhile would overtake it.
+    const resumed = this.rest.wake();
     const writes = (built: readonly BuiltMessage[]) => {
       // Called once it is known to be valid: what is refused does not count.
       this.#ledger.count(saying);
@@ -250,52 +314,43 @@ export class LiveSession {
     const { description, resumable = true } = options;
     const maxBytes = settings.maxCheckpointBytes;
     const draft = draftCheckpoint(data, { description, resumable, now: clock.now(), maxBytes });
-    const { checkpointId, createdAt } = draft;
-    const { sessionId } = this.record;
-    const writes = ([built]: readonly BuiltMessage[]): Write[] => {
-      const message = built?.message;
-      const sequence = message?.type === 'event' ? message.payload.sequence : 0;
-      const superfluous = this.#shelf.add({ checkpointId, resumable });
-      const deletes = superfluous.map((old) => deleteCheckpoint(sessionId, old));
-      return [insertCheckpoint(sessionId, sequence, draft), ...deletes];
-    };
-    const told = { checkpoint_id: checkpointId, description, resumable, created_at: createdAt };
-    await this.#emit({ event: 'checkpoint_created', data: told }, { writes });
-    return checkpointId;
-  }
-
-  async #pause(): Promise<void> {
-    this.#suspended = false;
-    await this.#move('pause', 'paused_by_callee');
-    this.#touch();
-  }
-
-  async #resume(): Promise<void> {
-    this.#suspended = false;
-    const reason = this.#recovering ? 'recovered_from_checkpoint' : 'resumed_by_callee';
-    if (await this.#move('resume', reason)) this.#recovering = false;
-    this.#touch();
+    const { checkpointId: checkpoint_id, createdAt: created_at } = draft;
+    const writes = (built: readonly BuiltMessage[]) => this.#shelf.store(this.record.sessionId, draft, built);
+    await this.#emit(
+      { event: 'checkpoint_created', data: { checkpoint_id, description, resumable, created_at } },
+      { writes },
+    );
+    return checkpoint_id;
   }
 
   async #succeed(capability: OfferedCapability, result: TaskResult): Promise<void> {
     const fault = await this.#host.outputFault(capability, this.task, result);
-    if (fault !== undefined) {
-      return this.#fail('outputsInvalid', 'execution_error', invalidOutputs(fault, result));
-    }
+    const execution_summary = await this.#ledger.summary(this.record);
+    if (this.safety.isViolated) return; // it fails, whatever the executor made of it
+    if (fault !== undefined) return this.#failOutputs(fault, result);
     const { outputs, artifacts } = result;
-    const execution_summary = await this.#ledger.summary();
     const payload = { outputs, ...(artifacts && { artifacts: [...artifacts] }), execution_summary };
     try {
       await this.#move('succeeded', 'task_completed', { result: { type: 'task_completed', payload } });
     } catch (error) {
       if (!isUnsayable(error)) throw error;
-      await this.#fail('outputsInvalid', 'execution_error', invalidOutputs(error.message));
+      await this.#failOutputs(error.message, { outputs });
+    }
+  }
+
+  /** With what the task has made, as far as that fits into a message (D-38, HCP-127). */
+  async #failOutputs(fault: string, result: TaskResult): Promise<void> {
+    try {
+      await this.#fail('outputsInvalid', 'execution_error', invalidOutputs(fault, result));
+    } catch (error) {
+      if (!isUnsayable(error)) throw error;
+      await this.#fail('outputsInvalid', 'execution_error', invalidOutputs(fault));
     }
   }
 
   async #failWith(error: unknown): Promise<void> {
     // Told to stop because the session goes on elsewhere, or is over: that is no failure.
-    if (this.#leaving || this.#writer.isLost || isTerminal(this.state)) return;
+    if (this.#leaving || this.#writer.isLost || this.safety.isViolated || isTerminal(this.state)) return;
     this.#log(this.state === 'ABORTING' ? 'info' : 'warn', error, 'The executor threw');
     const failure = failureOf(error);
     try {
@@ -308,30 +363,21 @@ export class LiveSession {
   }
 
   async #expire(): Promise<void> {
-    await this.#fail('expired', 'timeout', {
-      error_code: 'timeout',
-      error_message: 'The task took longer than it may',
-      error_details: { recoverable: this.isResumable },
-    });
+    await this.#fail('expired', 'timeout', tookTooLong(this.isResumable));
   }
 
   async #becomeIdle(): Promise<void> {
     const { onIdle, idleGraceMs } = this.#host.settings;
-    if (this.#waitingForRoom > 0) return this.#touch();
+    if (this.#waitingForRoom > 0 || this.record.pausedBy === 'caller') return this.#touch();
     if (onIdle === 'suspend' && this.state === 'RUNNING') {
-      this.#suspended = true;
       this.#timers.idleIn(idleGraceMs);
-      await this.#move('pause', 'idle_timeout');
-      return;
+      return this.rest.suspend();
     }
-    await this.#fail('idle', 'idle_timeout', {
-      error_code: 'timeout',
-      error_message: 'The task said nothing for too long',
-    });
+    await this.#fail('idle', 'idle_timeout', SAID_NOTHING);
   }
 
   async #fail(trigger: Trigger, reason: string, payload: TaskFailedPayload, step: Partial<Step> = {}): Promise<void> {
-    const execution_summary = await this.#ledger.summary();
+    const execution_summary = await this.#ledger.summary(this.record);
     // Only now: meanwhile it may have paused, resumed or ended.
     const moves = isTerminal(this.state) ? [] : movesFor(this.state, trigger);
     if (moves.length === 0) return;
@@ -347,7 +393,7 @@ export class LiveSession {
   }
 
   async #finishAbort(): Promise<void> {
-    const { abortTimeoutMs } = this.#host.settings;
+    const { abortTimeoutMs = this.#host.settings.abortTimeoutMs } = this.record;
     const timedOut = this.#timers.after(abortTimeoutMs);
     const outcome = await Promise.race([this.#cleanUp().then(() => 'done' as const), timedOut]).catch(
       (error: unknown) => ({ error }),
@@ -367,45 +413,54 @@ export class LiveSession {
 
   async #cleanUp(): Promise<void> {
     await this.#execution;
-    await this.#cleanups.run(() => this.capability?.cleanup?.(this.task, this.#run()));
+    await this.#cleanups.run(() => this.capability?.cleanup?.(this.task, this.#run({ afterwards: true })));
   }
 
   async #recover(takenFrom: { owner: string; epoch: number }): Promise<'start'> {
-    // Past its deadline it stays PAUSED: the timer fires at once and ends it.
-    const isLate = this.#isLate;
+    // Past its deadline it stays PAUSED: the timer fires at once and ends it. So it does when the caller wanted a rest.
+    const isWanted = this.record.pausedBy !== undefined;
+    const rests = this.#isLate || isWanted;
     const sayings = [stateChanged('RUNNING', 'PAUSED', 'callee_restarted')];
-    if (!isLate) sayings.push(stateChanged('PAUSED', 'RUNNING', 'recovered_from_checkpoint'));
-    await this.#writer.commit({ sayings, record: this.#writer.in(isLate ? 'PAUSED' : 'RUNNING'), takenFrom });
-    this.#recovering = isLate;
+    if (!rests) sayings.push(stateChanged('PAUSED', 'RUNNING', 'recovered_from_checkpoint'));
+    const audit = notes.accessAgainNotes(this.record, this.task);
+    const record = this.#writer.in(rests ? 'PAUSED' : 'RUNNING');
+    const pausedBy = isWanted ? 'caller' : undefined;
+    await this.#writer.commit({ sayings, record: { ...record, pausedBy }, takenFrom, audit });
+    this.#host.logAccess(this.record);
+    this.rest.isRecovering = rests;
     return 'start';
   }
 
   /** Makes the moves a trigger calls for. Answers whether there were any. */
-  async #move(
-    trigger: Trigger,
-    reason: string,
-    step: { before?: readonly Saying[]; result?: Saying; writes?: readonly Write[] } = {},
-  ): Promise<boolean> {
+  async #move(trigger: Trigger, reason: string, { writes = [], ...step }: MoveOptions = {}): Promise<boolean> {
     this.#refuseLeaving();
     const moves = movesFor(this.state, trigger);
     if (moves.length === 0) return false;
-    const { before, result, writes = [] } = step;
-    await this.#follow(moves, reason, { ...(before && { before }), ...(result && { result }), writes: () => writes });
+    await this.#follow(moves, reason, { ...step, writes: () => writes });
     return true;
   }
 
   async #follow(
     moves: readonly Move[],
     reason: string,
-    { before = [], result, ...step }: { before?: readonly Saying[]; result?: Saying } & Omit<Partial<Step>, 'sayings'>,
+    { before = [], result, pausedBy, ...step }: Omit<MoveOptions, 'writes' | 'audit'> & Omit<Partial<Step>, 'sayings'>,
   ): Promise<void> {
     const { state, sayings } = journey(this.state, moves, reason, result);
-    await this.#writer.commit({ ...step, sayings: [...before, ...sayings], record: this.#writer.in(state) });
-    if (isTerminal(state)) this.#over(reason);
+    const record = { ...this.#writer.in(state), ...(pausedBy && { pausedBy }) };
+    const isOver = isTerminal(state);
+    await this.#writer.commit({
+      ...step,
+      sayings: [...before, ...sayings],
+      record,
+      writes: (built) => [...(step.writes?.(built) ?? []), ...(isOver ? freeSlot(record, this.task.capability) : [])],
+      audit: [...(step.audit ?? []), ...(isOver ? [notes.endNote(record, reason)] : [])],
+    });
+    if (isOver) this.#over(reason);
   }
 
   #over(reason: string): void {
     this.#timers.clear();
+    this.rest.end();
     this.#host.telemetry.ended(this.record, reason);
     this.#host.forget(this);
   }
@@ -426,9 +481,11 @@ export class LiveSession {
   }
 
   #inBackground(work: Promise<unknown>): void {
-    work.catch((error: unknown) => {
-      if (!this.#writer.isLost) this.#log('error', error, 'A session could not do what was due');
-    });
+    work.catch((error: unknown) => this.#trouble(error));
+  }
+
+  #trouble(error: unknown): void {
+    if (!this.#writer.isLost) this.#log('error', error, 'A session could not do what was due');
   }
 
   #log(level: 'info' | 'warn' | 'error', error: unknown, message: string): void {
@@ -440,35 +497,4 @@ export class LiveSession {
 
 function handedOver(): HcpError<'session_handed_over'> {
   return new HcpError('session_handed_over', 'This callee is closing; the session continues elsewhere');
-}
-
-function unrecoverable(capability: OfferedCapability | undefined): TaskFailedPayload {
-  return {
-    error_code: 'internal_error',
-    error_message: capability
-      ? 'The callee was restarted, and there is no checkpoint to continue from'
-      : 'The callee was restarted without the capability this task needs',
-  };
-}
-
-/** `result`: what is worth showing as partial outputs. */
-function invalidOutputs(fault: string, result?: TaskResult): TaskFailedPayload {
-  const outputs: unknown = result?.outputs;
-  const isObject = typeof outputs === 'object' && outputs !== null && !Array.isArray(outputs);
-  return {
-    error_code: 'execution_error',
-    error_message: fault,
-    error_details: { phase: 'output_validation' },
-    ...(isObject && result && { partial_outputs: result.outputs }),
-  };
-}
-
-function late(timeoutMs: number): Saying[] {
-  const message = `Cleaning up took more than ${formatDuration(timeoutMs)}`;
-  return [{ event: 'warning', data: { code: 'abort_timeout', message, details: {} } }];
-}
-
-function unclean(error: unknown): Saying[] {
-  const message = messageOf(error, 'Cleaning up failed');
-  return [{ event: 'error', data: { code: 'cleanup_failed', message, recoverable: false } }];
 }

@@ -1,4 +1,4 @@
-import type { Abort, XReplayUnavailableData } from '../schemas/types.ts';
+import type { Abort, XPause, XReplayUnavailableData, XResume } from '../schemas/types.ts';
 import type { SessionRecord } from '../session/record.ts';
 import type { Row, Write } from '../shared/store/store.ts';
 import type { Host } from './host.ts';
@@ -8,8 +8,17 @@ export type Answer =
   | { readonly type: 'x-status' }
   | { readonly type: 'x-replay'; readonly unavailable: readonly XReplayUnavailableData[] };
 
+/** The operator of the callee takes a session's token away. */
+export interface Revocation {
+  readonly type: 'revocation';
+  readonly reason: string;
+}
+
+/** What is to be done with a session. */
+export type Job = Abort | XPause | XResume | Revocation | Answer;
+
 /** Something for a session, and who wanted it. */
-export interface Errand<Task extends Abort | Answer = Abort | Answer> {
+export interface Errand<Task extends Job = Job> {
   readonly sessionId: string;
   /** Of the command it comes from. */
   readonly messageId: string;
@@ -62,7 +71,7 @@ export class StoredCommands {
 
 function errandOf(row: Row): Errand {
   const [userId, appId] = [row.user_id, row.app_id].map((id) => (typeof id === 'string' ? id : undefined));
-  const task = JSON.parse(String(row.body)) as Abort | Answer; // written by put alone
+  const task = JSON.parse(String(row.body)) as Job; // written by put alone
   return { sessionId: String(row.session_id), messageId: String(row.message_id), task, userId, appId };
 }
 

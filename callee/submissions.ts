@@ -1,20 +1,20 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { TaskSubmit } from '../schemas/types.ts';
 import { EMPTY_LOG } from '../session/log.ts';
 import { newRecord, rowOf, type SessionRecord } from '../session/record.ts';
 import { isHcpError } from '../shared/errors.ts';
-import { newSessionId } from '../shared/ids.ts';
+import { isHarnessId, newSessionId } from '../shared/ids.ts';
 import { restoreMessage } from '../shared/messages/build.ts';
 import type { Write } from '../shared/store/store.ts';
+import type { Admissions } from './admissions.ts';
 import type { CommandChannel, ReceivedCommand } from './command-channel.ts';
-import { type GateParts, type Judgement, judge, UNJUDGED } from './gate.ts';
+import { vouchedFor } from './gate/policy.ts';
 import type { Host } from './host.ts';
-import { isUnsayable } from './sayings.ts';
 import { LiveSession } from './session.ts';
 
 export interface SubmissionParts {
   readonly host: Host;
-  readonly gate: GateParts;
+  readonly admissions: Admissions;
   readonly channel: CommandChannel;
   readonly live: Map<string, LiveSession>;
   readonly instanceId: () => string;
@@ -28,7 +28,7 @@ export class Submissions {
     this.#parts = parts;
   }
 
-  /** Resolves when the decision and its messages are durable; the work goes on after that. */
+  /** Resolves when the decision, or that a human has to decide, is durable; the work goes on after that. */
   async take(command: ReceivedCommand & { readonly message: TaskSubmit }): Promise<void> {
     const { host, live } = this.#parts;
     const record = this.#record(command);
@@ -44,7 +44,7 @@ export class Submissions {
     live.set(sessionId, session);
     try {
       const outcome = await host.committer.commit({ fence: { broken: false }, entries: [], writes });
-      if (outcome === 'committed' || (await this.#isOurs(record))) return await this.judge(session);
+      if (outcome === 'committed' || (await this.#isOurs(record))) return await this.#parts.admissions.judge(session);
     } catch (error) {
       if (!isHcpError(error, 'session_taken_over')) session.lose();
       throw error;
@@ -52,28 +52,6 @@ export class Submissions {
     host.outbox.drop(sessionId);
     host.forget(session);
     await this.#repeat(record, fingerprint);
-  }
-
-  /** Runs the gate on a stored submit, now or again after a restart. */
-  async judge(session: LiveSession): Promise<void> {
-    const { callerId, userId } = session.record;
-    const judgement = await judge(this.#parts.gate, { callerId, userId, task: session.task });
-    try {
-      await this.#pronounce(session, judgement).catch((error: unknown) => {
-        if (!isUnsayable(error)) throw error;
-        const { sessionId: session_id, messageId: message_id } = session.record;
-        this.#parts.host.logger.error({ err: error, session_id, message_id }, 'The policy said what no message can');
-        return session.reject(UNJUDGED);
-      });
-    } catch (error) {
-      if (!isHcpError(error, 'session_taken_over')) throw error;
-    }
-  }
-
-  async #pronounce(session: LiveSession, judgement: Judgement): Promise<void> {
-    if ('rejection' in judgement) return session.reject(judgement.rejection);
-    await session.accept(judgement.terms, randomBytes(32).toString('base64url'));
-    session.start(judgement.terms.capability);
   }
 
   #record({
@@ -84,10 +62,12 @@ export class Submissions {
     appId,
   }: ReceivedCommand & { readonly message: TaskSubmit }): SessionRecord {
     const { host, instanceId } = this.#parts;
+    const vouched = vouchedFor(host.settings.policy, userId);
     const names = {
       sessionId: newSessionId(),
       calleeId: host.settings.calleeId,
-      callerId: message.payload.caller_id,
+      // The true sender: whoever it claims to be must neither get its answer nor lose a message id to it (HCP-303).
+      callerId: isHarnessId(vouched) ? vouched : message.payload.caller_id,
     };
     return newRecord({
       ...names,

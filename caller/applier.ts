@@ -19,7 +19,7 @@ export interface ApplierOptions {
   readonly maxAttempts: number;
   readonly handlerTimeoutMs: number;
   /** Told after the commit, once for each lane that moved. */
-  readonly onApplied: (lane: Lane, before: Follow) => void;
+  readonly onApplied: (lane: Lane, items: readonly Item[], before: Follow) => void;
   readonly onParked: (event: EventMessage, error: unknown) => void;
   /** The stored cursor is not where we thought: another process follows this session too. These items are out of hand. */
   readonly onRival: (lane: Lane, items: readonly Item[]) => Promise<void>;
@@ -233,7 +233,7 @@ export class Applier {
       lane.follow = lane.after(items);
       for (const { settled } of items) settled();
       if (queue.isShared && this.#slow.has(lane) && this.#places.has(lane)) this.#start(this.#moveOut(queue, lane));
-      this.#options.onApplied(lane, before);
+      this.#options.onApplied(lane, items, before);
     }
   }
 

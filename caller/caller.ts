@@ -1,16 +1,14 @@
 import type { EventMessage, TaskCompleted, TaskSubmit } from '../schemas/types.ts';
-import type { Range } from '../session/arrival.ts';
 import { expectationFault } from '../session/expected-output.ts';
 import type { SessionState } from '../session/lifecycle.ts';
 import { parseDuration } from '../shared/durations.ts';
 import { HcpError } from '../shared/errors.ts';
 import { createSchemaSandbox, type SchemaSandbox } from '../shared/foreign-schema/sandbox.ts';
-import { buildMessage } from '../shared/messages/build.ts';
 import { Periodic } from '../shared/periodic.ts';
 import { commandRoute, type QueueDeclaration } from '../shared/transport/topology.ts';
 import type { Consumer } from '../shared/transport/transport.ts';
+import { type PauseOptions, SessionCommands } from './commands.ts';
 import { type EventChannel, openEventChannel, type ReceivedEvent, type Verdict } from './event-channel.ts';
-import type { Follow } from './follow.ts';
 import type { FollowedSession, SessionStatus } from './followed-session.ts';
 import { Follower } from './follower.ts';
 import { purgeCaller, reportStorage, type StorageReport } from './housekeeping.ts';
@@ -32,6 +30,13 @@ export interface Session {
   events(options?: { readonly signal?: AbortSignal }): AsyncIterable<EventMessage>;
   /** Asks the callee where the session is. Rejects with a `TypeError` where `status/1` is not in force, or the signal's reason. */
   status(options?: { readonly signal?: AbortSignal }): Promise<SessionStatus>;
+  /**
+   * Asks the callee to suspend the work. Resolves when it says that it has. Rejects with a `TypeError` where `pause/1` is
+   * not in force, `session_closed` when the session ends instead, `callee_unreachable`, or the signal's reason.
+   */
+  pause(options?: PauseOptions): Promise<void>;
+  /** Asks the callee to go on with the work; otherwise as `pause`. */
+  resume(reason?: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
   /** Stops the task. Resolves when the session has ended; rejects with `abort_timeout` when it should have by now. */
   abort(reason?: string): Promise<Outcome>;
 }
@@ -40,7 +45,10 @@ export interface Session {
 export interface Caller extends AsyncDisposable {
   /** Listens for what callees say, and takes up what was left open. Called by the first `submit`, too. */
   start(): Promise<void>;
-  /** Resolves when the callee has answered. Rejects with `callee_unreachable`, `submit_timeout`, or the signal's reason. */
+  /**
+   * Resolves when the callee has answered. Rejects with `callee_unreachable`, `submit_timeout`, or the signal's reason;
+   * a task about which a human decides is withdrawn then.
+   */
   submit(task: Task, options: { readonly calleeId: string; readonly signal?: AbortSignal }): Promise<Session>;
   /** A session of an earlier life of this caller. */
   session(sessionId: string): Promise<Session | undefined>;
@@ -65,6 +73,7 @@ const REFRESH_MS = 1000;
 class CallerProcess implements Caller {
   readonly #settings: CallerSettings;
   readonly #channel: EventChannel;
+  readonly #commands: SessionCommands;
   readonly #sandbox: SchemaSandbox = createSchemaSandbox();
   readonly #telemetry: CallerTelemetry = new CallerTelemetry(() => this.#follower.lag);
   readonly #follower: Follower;
@@ -91,14 +100,15 @@ class CallerProcess implements Caller {
         listeners.onInvalid?.(fault, salvage);
       },
     });
+    this.#commands = new SessionCommands(settings, this.#channel);
     this.#follower = new Follower({
       settings,
       telemetry: this.#telemetry,
-      askReplay: (follow, range) => this.#askReplay(follow, range),
+      askReplay: (follow, range) => this.#commands.replay(follow, range),
     });
     this.#submissions = new CallerSubmissions({
       ...{ settings, channel: this.#channel, follower: this.#follower },
-      abort: (follow, reason) => this.#sendAbort(follow, reason),
+      abort: (target, reason) => this.#commands.abort(target, reason),
     });
   }
 
@@ -188,7 +198,9 @@ class CallerProcess implements Caller {
     const { message } = received;
     switch (message.type) {
       case 'event':
-        return this.#follower.receive({ ...received, message });
+        return message.payload.event_type === 'x-approval-pending'
+          ? this.#submissions.receivePending({ ...received, message })
+          : this.#follower.receive({ ...received, message });
       case 'task_failed':
         return this.#follower.receiveResult(message);
       case 'task_completed':
@@ -208,7 +220,9 @@ class CallerProcess implements Caller {
       },
       result: () => session.result,
       events: ({ signal } = {}) => follower.read(session, signal),
-      status: ({ signal } = {}) => this.#status(session, signal),
+      status: ({ signal } = {}) => this.#commands.status(session, signal),
+      pause: (options = {}) => this.#commands.pause(session, options),
+      resume: (reason, { signal } = {}) => this.#commands.resume(session, reason, signal),
       abort: (reason) => this.#abort(session, reason),
     };
   }
@@ -216,7 +230,7 @@ class CallerProcess implements Caller {
   async #abort(session: FollowedSession, reason: string | undefined): Promise<Outcome> {
     if (session.hasSettled) return session.result;
     const { accepted, sessionId } = session.follow;
-    await this.#sendAbort(session.follow, reason);
+    await this.#commands.abort(session.follow, reason);
     const abortTimeoutMs = parseDuration(accepted.payload.constraints?.abort_timeout ?? '') ?? 300_000;
     const late = session.overdue(abortTimeoutMs + this.#settings.graceMs, () => {
       const error = new HcpError('abort_timeout', `Session ${sessionId} was not aborted in time; it is still followed`);
@@ -224,46 +238,6 @@ class CallerProcess implements Caller {
       return error;
     });
     return Promise.race([session.ending, late]);
-  }
-
-  async #sendAbort({ sessionId, calleeId, accepted }: Follow, reason: string | undefined): Promise<void> {
-    const { callerId, clock, limits } = this.#settings;
-    const payload = { session_token: accepted.payload.session_token, ...(reason !== undefined && { reason }) };
-    const built = buildMessage({ type: 'abort', sessionId, senderId: callerId, payload }, { clock, limits });
-    if ((await this.#channel.publish(calleeId, built)) === 'unroutable') {
-      throw new HcpError('callee_unreachable', `There is no callee ${calleeId} to abort session ${sessionId}`);
-    }
-  }
-
-  async #status(session: FollowedSession, signal: AbortSignal | undefined): Promise<SessionStatus> {
-    const { callerId, clock, limits } = this.#settings;
-    const { sessionId, calleeId, accepted } = session.follow;
-    if (!('status/1' in (accepted.payload.extensions ?? {})))
-      throw new TypeError('This callee does not speak status/1');
-    signal?.throwIfAborted();
-    const told = session.nextStatus();
-    const { session_token } = accepted.payload;
-    const draft = { type: 'x-status', sessionId, senderId: callerId, payload: { session_token } } as const;
-    const built = buildMessage(draft, { clock, limits });
-    if ((await this.#channel.publish(calleeId, built)) === 'unroutable') {
-      throw new HcpError('callee_unreachable', `There is no callee ${calleeId}`);
-    }
-    if (signal === undefined) return told;
-    const stopped = new Promise<never>((_, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-    });
-    return Promise.race([told, stopped]);
-  }
-
-  /** Only where it was agreed; whether anything comes of it shows by what arrives. */
-  #askReplay({ sessionId, calleeId, accepted }: Follow, [from, to]: Range): void {
-    const { callerId, clock, limits, logger } = this.#settings;
-    const { session_token } = accepted.payload;
-    const payload = { session_token, from_sequence: from, to_sequence: to };
-    const built = buildMessage({ type: 'x-replay', sessionId, senderId: callerId, payload }, { clock, limits });
-    this.#channel.publish(calleeId, built).catch((error: unknown) => {
-      logger.warn({ err: error, session_id: sessionId }, 'A replay could not be asked for');
-    });
   }
 
   /** Outputs that are not what was asked for are reported; the task is over all the same (HCP-227). */
@@ -293,12 +267,17 @@ class CallerProcess implements Caller {
 }
 
 function rejectedSession(outcome: Outcome): Session {
+  const refuse = async () => {
+    throw new HcpError('session_closed', 'The task was rejected: there is no session');
+  };
   return {
     sessionId: undefined,
     state: 'REJECTED',
     result: async () => outcome,
     events: async function* () {},
     status: async () => ({ state: 'REJECTED', lastSequence: 0, resultSent: true }),
+    pause: refuse,
+    resume: refuse,
     abort: async () => outcome,
   };
 }

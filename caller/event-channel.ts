@@ -3,7 +3,7 @@ import { type Logger, silentLogger } from '../shared/logger.ts';
 import type { BuiltMessage } from '../shared/messages/build.ts';
 import type { MessageFault, Salvage } from '../shared/messages/fault.ts';
 import { type MessageLimits, resolveMessageLimits } from '../shared/messages/limits.ts';
-import type { Messages } from '../shared/messages/message.ts';
+import type { ExtensionCommands, Messages } from '../shared/messages/message.ts';
 import { readDelivery } from '../shared/messages/receive.ts';
 import { commandRoute, eventQueue, type QueueDeclaration, type QueueOptions } from '../shared/transport/topology.ts';
 import type { Consumer, Delivery, Transport } from '../shared/transport/transport.ts';
@@ -23,7 +23,7 @@ export interface EventChannelOptions {
 }
 
 /** What a caller may send. */
-type CommandType = 'task_submit' | 'abort' | 'x-replay' | 'x-status';
+type CommandType = 'task_submit' | 'abort' | keyof ExtensionCommands;
 
 /** What a callee may send. */
 export type CalleeMessage = Messages[Exclude<keyof Messages, 'task_submit' | 'abort'>];

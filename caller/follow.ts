@@ -76,13 +76,22 @@ export function observe(follow: Follow, { payload }: EventMessage): Follow {
   return moved;
 }
 
+/** Whether the callee has agreed to this extension (P9). */
+export function isInForce(extension: string, { accepted }: Follow): boolean {
+  return Object.hasOwn(accepted.payload.extensions ?? {}, extension);
+}
+
 /** Whether missing events can be had again. */
-export function canReplay({ accepted }: Follow): boolean {
-  return 'replay/1' in (accepted.payload.extensions ?? {});
+export function canReplay(follow: Follow): boolean {
+  return isInForce('replay/1', follow);
 }
 
 /** Only the callee that accepted speaks for a session, by its login if the broker told us one. */
-export function isForeign({ calleeId, userId }: Follow, appId: string | undefined, login: string | undefined): boolean {
+export function isForeign(
+  { calleeId, userId }: Pick<Follow, 'calleeId' | 'userId'>,
+  appId: string | undefined,
+  login: string | undefined,
+): boolean {
   if (userId !== undefined) return login !== userId;
   return appId !== undefined && appId !== calleeId;
 }

@@ -23,6 +23,7 @@ const NOTHING = () => {};
 /** A session that is followed in this process: its lane, its timers, and who waits for what. */
 export class FollowedSession {
   readonly #statusWaiters = new Set<(status: SessionStatus) => void>();
+  readonly #stateWaiters = new Set<(state: SessionState) => void>();
   readonly lane: Lane;
   /** Events that are being stored or processed: what comes of a second copy is what comes of the first. */
   readonly inHand = new Map<number, Promise<Verdict>>();
@@ -97,6 +98,18 @@ export class FollowedSession {
       this.#ahead = item.event ? observe(before, item.event) : { ...before, cursor: item.sequence };
       this.unread.push(item);
     }
+    this.passed(items);
+  }
+
+  /** Events have had their turn: whoever waits for a state hears of each one, however short it lasted. */
+  passed(items: readonly Item[]): void {
+    for (const { event } of items) {
+      if (event?.payload.event_type === 'state_changed') this.#tellState(event.payload.data.to_state as SessionState);
+    }
+  }
+
+  #tellState(state: SessionState): void {
+    for (const tell of this.#stateWaiters) tell(state);
   }
 
   /** Resolves the result if it is known now. `anyway`: what is missing before it will not come any more. */
@@ -177,8 +190,25 @@ export class FollowedSession {
     this.#statusWaiters.clear();
   }
 
+  /** Resolves when the session is in this state, or was for a moment meanwhile. Rejects with the signal's reason. */
+  reaches(state: SessionState, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const hear = (told: SessionState) => {
+        if (told === state) resolve();
+      };
+      const stop = () => {
+        this.#stateWaiters.delete(hear);
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', stop, { once: true });
+      this.#stateWaiters.add(hear);
+      hear(this.told.state);
+    });
+  }
+
   /** Something happened: whoever waits looks again. */
   changed(): void {
+    this.#tellState(this.told.state); // another process of ours may have followed it there
     const waiters = [...this.#waiters];
     this.#waiters.clear();
     for (const wake of waiters) wake();

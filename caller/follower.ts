@@ -57,9 +57,9 @@ export class Follower {
         ...{ store, clock, logger, maxAttempts, handlerTimeoutMs },
         // In the trace the event came with, where it is still known.
         handler: (event, tx) => context.with(this.#traces.get(event) ?? context.active(), () => onEvent(event, tx)),
-        onApplied: (lane, before) => {
+        onApplied: (lane, items, before) => {
           parts.telemetry.event('processed', lane.follow.cursor - before.cursor);
-          this.#applied(lane);
+          this.#applied(lane, items);
         },
         onParked: (event, error) => {
           parts.telemetry.event('failed');
@@ -71,7 +71,7 @@ export class Follower {
 
   /** A session that is being accepted: its first events come before that is stored, and wait for it. */
   expect(sessionId: string, accepted: Promise<Follow | undefined>): Promise<FollowedSession | undefined> {
-    const open = () => accepted.then((follow) => follow && this.#open(follow));
+    const open = () => accepted.then((follow) => follow && this.#patience.with(() => this.#begin(follow)));
     const known = this.#sessions.get(sessionId);
     // An event may have come first, and found no session.
     return this.#keep(sessionId, known ? known.then((found) => found ?? open()) : open());
@@ -173,9 +173,14 @@ export class Follower {
   async #load(sessionId: string): Promise<FollowedSession | undefined> {
     const { store, callerId } = this.#settings;
     const row = await store.get('follows', [callerId, sessionId]);
-    if (row === undefined) return undefined;
-    const session = this.#open(followOf(row));
-    await this.#takeUp(session, await this.#parking.waiting(sessionId));
+    return row && this.#begin(followOf(row));
+  }
+
+  /** With what waits for it already: that a human decides is told before the acceptance. */
+  async #begin(follow: Follow): Promise<FollowedSession> {
+    const waiting = await this.#parking.waiting(follow.sessionId);
+    const session = this.#open(follow);
+    await this.#takeUp(session, waiting);
     return session;
   }
 
@@ -355,8 +360,10 @@ export class Follower {
     if (event) this.tell('onLateEvent', event);
   }
 
-  #applied(lane: Lane): void {
+  #applied(lane: Lane, items: readonly Item[]): void {
     const session = this.#byLane.get(lane);
-    if (session) this.#endings.look(session);
+    if (session === undefined) return;
+    session.passed(items);
+    this.#endings.look(session);
   }
 }

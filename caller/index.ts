@@ -1,5 +1,9 @@
+export type { PatchOperation } from '../shared/json-patch.ts';
 export type { EventHandler } from './applier.ts';
+export type { PendingApproval } from './approvals.ts';
 export { type Caller, createCaller, type Session } from './caller.ts';
+export type { PauseOptions } from './commands.ts';
+export { applyCure } from './cure.ts';
 export {
   type CalleeMessage,
   type EventChannel,

@@ -18,6 +18,7 @@ import type { Store } from '../shared/store/store.ts';
 import type { QueueDeclaration, QueueOptions } from '../shared/transport/topology.ts';
 import type { Transport } from '../shared/transport/transport.ts';
 import type { EventHandler } from './applier.ts';
+import type { PendingApproval } from './approvals.ts';
 import type { CalleeMessage } from './event-channel.ts';
 import { type Partitions, queuesOf } from './partitions.ts';
 
@@ -33,6 +34,8 @@ export interface CallerListeners {
   readonly onOrphan?: (message: CalleeMessage) => void;
   /** An answer that fits no open submit, or more than one. A session that was accepted too late, or twice, is aborted. */
   readonly onUncorrelated?: (message: TaskAccepted | TaskRejected) => void;
+  /** A human decides about a task before it is accepted or rejected. Told once for each submit. */
+  readonly onApprovalPending?: (pending: PendingApproval) => void;
   /** A message that was refused; it is dead-lettered. */
   readonly onInvalid?: (fault: MessageFault, salvage: Salvage) => void;
   /**
@@ -110,6 +113,7 @@ const LISTENERS = {
   onParked: 0,
   onOrphan: 0,
   onUncorrelated: 0,
+  onApprovalPending: 0,
   onInvalid: 0,
   onTrouble: 0,
 } satisfies Record<keyof CallerListeners, 0>;

@@ -1,5 +1,7 @@
-import type { TaskCompleted, TaskFailed, TaskRejected } from '../schemas/types.ts';
+import type { RiskLevel, TaskCompleted, TaskFailed, TaskRejected } from '../schemas/types.ts';
 import { missingBefore, type Range } from '../session/arrival.ts';
+import type { PatchOperation } from '../shared/json-patch.ts';
+import { cureOf } from './cure.ts';
 import type { Follow } from './follow.ts';
 
 /** How a task ended. */
@@ -9,6 +11,8 @@ export type Outcome =
       readonly status: 'failed';
       readonly errorCode: string;
       readonly errorMessage: string;
+      /** Where the work could be taken up by a new task, if the callee named one. */
+      readonly lastCheckpoint: string | undefined;
       readonly message: TaskFailed;
     }
   | { readonly status: 'aborted' }
@@ -16,6 +20,11 @@ export type Outcome =
       readonly status: 'rejected';
       readonly reasonCode: string;
       readonly reasonMessage: string;
+      /** What to change to be accepted, in words. */
+      readonly suggestion: string | undefined;
+      readonly assessedRiskLevel: RiskLevel | undefined;
+      /** The same as changes to the task, for `applyCure`: a proposal, never applied by itself. */
+      readonly cure: readonly PatchOperation[] | undefined;
       readonly message: TaskRejected;
     };
 
@@ -30,13 +39,21 @@ export function outcomeOf(told: Follow, isQuiet: boolean, anyway = false): Outco
   if (!anyway && (!isQuiet || missingTail(told) !== undefined)) return undefined;
   if (result.type === 'task_completed')
     return { status: 'completed', outputs: result.payload.outputs, message: result };
-  const { error_code: errorCode, error_message: errorMessage } = result.payload;
-  return { status: 'failed', errorCode, errorMessage, message: result };
+  const { error_code: errorCode, error_message: errorMessage, error_details: details } = result.payload;
+  return { status: 'failed', errorCode, errorMessage, lastCheckpoint: details?.last_checkpoint, message: result };
 }
 
 export function rejection(message: TaskRejected): Outcome {
-  const { reason_code: reasonCode, reason_message: reasonMessage } = message.payload;
-  return { status: 'rejected', reasonCode, reasonMessage, message };
+  const { payload } = message;
+  return {
+    status: 'rejected',
+    reasonCode: payload.reason_code,
+    reasonMessage: payload.reason_message,
+    suggestion: payload.suggestion,
+    assessedRiskLevel: payload.assessed_risk_level,
+    cure: cureOf(message),
+    message,
+  };
 }
 
 /** The events before the result that have not come, where `stream/1` is in force. */

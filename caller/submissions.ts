@@ -1,54 +1,45 @@
-import type { TaskAccepted, TaskRejected, TaskSubmitPayload } from '../schemas/types.ts';
+import type { EventMessage, TaskAccepted, TaskRejected, TaskSubmitPayload } from '../schemas/types.ts';
 import { HcpError, isHcpError } from '../shared/errors.ts';
 import { type BuiltMessage, buildMessage, restoreMessage } from '../shared/messages/build.ts';
 import { IN_REPLY_TO_HEADER } from '../shared/messages/message.ts';
 import type { Row } from '../shared/store/store.ts';
-import type { EventChannel, ReceivedEvent } from './event-channel.ts';
+import { approvalOf, forgetPending, storePending } from './approvals.ts';
+import type { AbortTarget } from './commands.ts';
+import type { EventChannel, ReceivedEvent, Verdict } from './event-channel.ts';
 import { type Follow, followOf, rowOfFollow } from './follow.ts';
-import type { FollowedSession } from './followed-session.ts';
 import type { Follower } from './follower.ts';
 import { pages } from './housekeeping.ts';
+import { type Answer, type OpenSubmit, OpenSubmits } from './open-submits.ts';
 import type { CallerSettings } from './options.ts';
 import { Patience } from './patience.ts';
 
 /** What a program asks a callee for; the caller's own id is filled in. */
 export type Task = Omit<TaskSubmitPayload, 'caller_id'>;
 
-/** How a submit was answered. */
-export type Answer = { readonly accepted: FollowedSession } | { readonly rejected: TaskRejected };
-
-/** What makes a gap curable and a result complete, asked of every callee and required of none. */
+/** What makes gaps, results, waiting and rejections easier to live with: asked of every callee, required of none. */
 const WANTED = {
   'replay/1': { required: false },
   'stream/1': { required: false },
   'status/1': { required: false },
+  'approval/1': { required: false },
+  'cure/1': { required: false },
 } as const;
 
 const REMEMBERED_GUESSES = 1000;
-
-interface OpenSubmit {
-  readonly messageId: string;
-  readonly calleeId: string;
-  readonly answer: PromiseWithResolvers<Answer>;
-  /** Stops what is still being sent. */
-  readonly gaveUp: AbortController;
-  tries: number;
-  timer: unknown;
-}
 
 export interface SubmissionParts {
   readonly settings: CallerSettings;
   readonly channel: EventChannel;
   readonly follower: Follower;
-  /** Ends a session nobody asked for. */
-  readonly abort: (follow: Follow, reason: string) => Promise<void>;
+  /** Ends a session nobody asked for, or waits for any more. */
+  readonly abort: (target: AbortTarget, reason: string) => Promise<void>;
 }
 
-/** Sends submits until they are answered, the same bytes each time, and finds the submit an answer is for. */
+/** Keeps submits until they are answered or given up, and finds the submit an answer is for. */
 export class CallerSubmissions {
   readonly #parts: SubmissionParts;
   readonly #patience: Patience;
-  readonly #open = new Map<string, OpenSubmit>();
+  readonly #open: OpenSubmits;
   /** Rejections that were matched by guess: the same one again must not be taken for the answer to the next submit. */
   readonly #guessed = new Set<string>();
   #closed = false;
@@ -56,6 +47,8 @@ export class CallerSubmissions {
   constructor(parts: SubmissionParts) {
     this.#parts = parts;
     this.#patience = new Patience(parts.settings.clock, parts.settings.logger);
+    const { settings, channel } = parts;
+    this.#open = new OpenSubmits({ settings, channel, abandon: (open, error) => this.#abandon(open, error) });
   }
 
   /** Stored before it is sent: a restart can still match the answer (HCP-203). */
@@ -65,25 +58,25 @@ export class CallerSubmissions {
     const payload = { ...task, caller_id: callerId, extensions: { ...WANTED, ...task.extensions } };
     const draft = { type: 'task_submit', sessionId: null, senderId: callerId, payload } as const;
     const built = buildMessage(draft, { clock, limits });
-    const messageId = built.message.message_id;
     const row = {
       caller_id: callerId,
-      message_id: messageId,
+      message_id: built.message.message_id,
       callee_id: calleeId,
       status: 'open',
       submitted_at: clock.now(),
       request: built.body.toString(),
       session_id: null,
+      approval_until: null,
       answer: null,
     };
     await store.commit([{ insert: 'submissions', row }]);
     if (this.#closed) throw closedError();
-    const open = this.#remember(messageId, calleeId);
+    const open = this.#open.add(calleeId, built);
     const stop = () => void this.#abandon(open, signal?.reason);
     signal?.addEventListener('abort', stop, { once: true });
     if (signal?.aborted) stop();
     // Not awaited: a broker that is away must not keep the program from giving up.
-    this.#send(open, built).catch((error: unknown) => this.#abandon(open, error));
+    this.#open.send(open).catch((error: unknown) => this.#abandon(open, error));
     try {
       return await open.answer.promise;
     } finally {
@@ -96,9 +89,9 @@ export class CallerSubmissions {
     const { store, callerId } = this.#parts.settings;
     for await (const rows of pages(store, 'submissions', 'by_status', { where: [callerId, 'open'] })) {
       for (const row of rows) {
-        const open = this.#remember(String(row.message_id), String(row.callee_id));
+        const open = this.#open.add(String(row.callee_id), restore(row, callerId), approvalOf(row));
         open.answer.promise.catch(() => {}); // whoever asked for it is gone
-        this.#arm(open, restore(row, callerId));
+        this.#open.arm(open);
       }
     }
   }
@@ -115,23 +108,42 @@ export class CallerSubmissions {
     // At once: the session's first events are on our heels.
     const accepted = this.#patience.with(() => this.#accepted({ ...received, message }, messageId, isGuess));
     const [session] = await Promise.all([this.#parts.follower.expect(message.session_id, accepted), accepted]);
-    if (session) this.#forget(session.follow.messageId)?.answer.resolve({ accepted: session });
+    if (session) this.#open.take(session.follow.messageId)?.answer.resolve({ accepted: session });
+  }
+
+  /** A human decides about a submit (P3). Resolves when that is stored. */
+  async receivePending(received: ReceivedEvent & { readonly message: EventMessage }): Promise<Verdict> {
+    const { settings, follower } = this.#parts;
+    const { message, appId } = received;
+    const fate = await this.#patience.with(() => storePending(settings, received));
+    switch (fate) {
+      case 'again':
+        return;
+      case 'foreign': {
+        const about = { session_id: message.session_id, message_id: message.message_id, app_id: appId };
+        settings.logger.error(about, 'Event of another callee: refused');
+        return 'reject';
+      }
+      case 'unknown':
+        return follower.receive(received); // of a session we follow, or an orphan
+    }
+    if ('late' in fate) {
+      this.#withdraw(fate.late, 'Nobody waits for it');
+      return follower.receive(received);
+    }
+    this.#open.suspend(fate.stored.messageId, fate.approval);
+    follower.tell('onApprovalPending', fate.stored);
   }
 
   close(): void {
     this.#closed = true;
     this.#patience.close();
-    for (const open of this.#open.values()) {
-      this.#parts.settings.clock.clearTimeout(open.timer);
-      open.answer.promise.catch(() => {});
-      open.answer.reject(closedError());
-    }
-    this.#open.clear();
+    this.#open.close(closedError());
   }
 
   /** Where there is no doubt (D-03). */
   #onlyOpen(appId: string | undefined): string | undefined {
-    const open = [...this.#open.values()].filter(({ calleeId }) => appId === undefined || calleeId === appId);
+    const open = this.#open.all.filter(({ calleeId }) => appId === undefined || calleeId === appId);
     return open.length === 1 ? open[0]?.messageId : undefined;
   }
 
@@ -166,10 +178,12 @@ export class CallerSubmissions {
     if (row.status !== 'open') {
       return this.#refuse(follow, row.status === 'accepted' ? 'Accepted twice' : 'Accepted too late');
     }
-    const answered = { status: 'accepted', session_id: message.session_id, answer: JSON.stringify(message) };
+    const set = { status: 'accepted', session_id: message.session_id, answer: JSON.stringify(message) };
+    const { session_id = null } = row;
     const outcome = await store.commit([
-      { patch: 'submissions', key: [callerId, messageId], set: answered, if: { status: 'open' } },
+      { patch: 'submissions', key: [callerId, messageId], set, if: { status: 'open', session_id } },
       { insert: 'follows', row: rowOfFollow(follow) },
+      ...(session_id === message.session_id ? [] : forgetPending(row)),
     ]);
     // Else it was given up meanwhile, or another process of ours was faster.
     return outcome === 'committed' ? follow : this.#accepted(received, messageId, isGuess);
@@ -197,18 +211,30 @@ export class CallerSubmissions {
 
   async #rejected(message: TaskRejected, messageId: string | undefined, isGuess: boolean): Promise<void> {
     const { settings, follower } = this.#parts;
-    const { callerId, store, logger } = settings;
+    const { logger } = settings;
     if (this.#guessed.has(message.message_id)) return; // the same answer again
-    const key = [callerId, messageId ?? ''];
-    const row = messageId === undefined ? undefined : await store.get('submissions', key);
+    const answer = JSON.stringify(message);
+    const row = messageId === undefined ? undefined : await this.#conclude(messageId, { status: 'rejected', answer });
     if (messageId === undefined || row === undefined) return follower.tell('onUncorrelated', message);
     if (isGuess) this.#noteGuess(message.message_id);
-    const set = { status: 'rejected', answer: JSON.stringify(message) };
-    const outcome = await store.commit([{ patch: 'submissions', key, set, if: { status: 'open' } }]);
-    if (outcome === 'committed') this.#forget(messageId)?.answer.resolve({ rejected: message });
-    else if (row.answer !== set.answer) {
+    if (row.status === 'open') this.#open.take(messageId)?.answer.resolve({ rejected: message });
+    else if (row.status !== 'abandoned' && row.answer !== answer) {
       logger.warn({ message_id: messageId, status: row.status }, 'A rejection of a submit that is not open: ignored');
     }
+  }
+
+  /** Ends the waiting, if the submit is still open; answers the row as it was. */
+  async #conclude(messageId: string, set: Row): Promise<Row | undefined> {
+    const { callerId, store } = this.#parts.settings;
+    const key = [callerId, messageId];
+    const row = await store.get('submissions', key);
+    if (row?.status !== 'open') return row;
+    const { status, session_id = null } = row;
+    const outcome = await store.commit([
+      { patch: 'submissions', key, set, if: { status, session_id } },
+      ...forgetPending(row),
+    ]);
+    return outcome === 'committed' ? row : this.#conclude(messageId, set);
   }
 
   #noteGuess(messageId: string): void {
@@ -217,69 +243,46 @@ export class CallerSubmissions {
     if (this.#guessed.size > REMEMBERED_GUESSES && oldest !== undefined) this.#guessed.delete(oldest);
   }
 
-  #remember(messageId: string, calleeId: string): OpenSubmit {
-    const answer = Promise.withResolvers<Answer>();
-    const open = { messageId, calleeId, answer, gaveUp: new AbortController(), tries: 1, timer: undefined };
-    this.#open.set(messageId, open);
-    return open;
-  }
-
-  #forget(messageId: string): OpenSubmit | undefined {
-    const open = this.#open.get(messageId);
-    this.#open.delete(messageId);
-    this.#parts.settings.clock.clearTimeout(open?.timer);
-    return open;
-  }
-
-  async #send(open: OpenSubmit, built: BuiltMessage<'task_submit'>): Promise<void> {
-    const { signal } = open.gaveUp;
-    if ((await this.#parts.channel.publish(open.calleeId, built, { signal })) === 'confirmed')
-      return this.#arm(open, built);
-    await this.#abandon(open, new HcpError('callee_unreachable', `There is no callee ${open.calleeId}`));
-  }
-
-  #arm(open: OpenSubmit, built: BuiltMessage<'task_submit'>): void {
-    const { clock, submitTimeoutMs, submitTries, logger } = this.#parts.settings;
-    if (!this.#open.has(open.messageId)) return; // answered meanwhile
-    open.timer = clock.setTimeout(() => {
-      const work =
-        open.tries++ < submitTries
-          ? this.#send(open, built)
-          : this.#abandon(open, new HcpError('submit_timeout', `Callee ${open.calleeId} does not answer`));
-      work.catch((error: unknown) => {
-        if (!this.#open.has(open.messageId)) return;
-        logger.error({ err: error, message_id: open.messageId }, 'A submit could not be repeated');
-        this.#arm(open, built);
-      });
-    }, submitTimeoutMs);
-  }
-
   /** From now on an acceptance comes too late, and is aborted. */
   async #abandon(open: OpenSubmit, error: unknown): Promise<void> {
-    const { callerId, store, logger } = this.#parts.settings;
-    if (!this.#open.has(open.messageId)) return; // answered, or given up before
-    const key = [callerId, open.messageId];
+    const { logger } = this.#parts.settings;
+    if (!this.#open.has(open) || open.gaveUp.signal.aborted) return; // answered, or given up before
+    open.gaveUp.abort();
+    let { approval } = open;
     try {
-      const outcome = await store.commit([
-        { patch: 'submissions', key, set: { status: 'abandoned' }, if: { status: 'open' } },
-      ]);
-      if (outcome !== 'committed') return await this.#adopt(open);
+      const row = await this.#conclude(open.messageId, { status: 'abandoned' });
+      if (row?.status !== 'open') return await this.#adopt(open);
+      approval = approvalOf(row);
     } catch (failure) {
       // It stays open in the store: a later life sends it again, or finds its answer.
       logger.error({ err: failure, message_id: open.messageId }, 'That a submit was given up could not be stored');
     }
-    this.#forget(open.messageId);
-    open.gaveUp.abort();
+    this.#open.take(open.messageId);
+    if (approval) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#withdraw({ sessionId: approval.sessionId, calleeId: open.calleeId }, reason);
+    }
     open.answer.reject(error);
     if (isHcpError(error)) this.#parts.follower.tell('onTrouble', error, undefined);
+  }
+
+  /** Nobody needs to decide any more (P3). Not awaited: should it get lost, the acceptance is aborted. */
+  #withdraw({ sessionId, calleeId }: AbortTarget, reason: string): void {
+    this.#parts.abort({ sessionId, calleeId }, reason).catch((error: unknown) => {
+      const { logger } = this.#parts.settings;
+      logger.warn({ err: error, session_id: sessionId }, 'A task could not be withdrawn');
+    });
   }
 
   /** Looks whether another process of ours got an answer that is waited for here. */
   async refresh(): Promise<void> {
     const { callerId, store } = this.#parts.settings;
-    for (const open of [...this.#open.values()]) {
+    for (const open of this.#open.all) {
       const row = await store.get('submissions', [callerId, open.messageId]);
-      if (row !== undefined && row.status !== 'open' && this.#open.has(open.messageId)) await this.#adopt(open);
+      if (row === undefined || !this.#open.has(open)) continue;
+      const approval = approvalOf(row);
+      if (row.status !== 'open') await this.#adopt(open);
+      else if (approval) this.#open.suspend(open.messageId, approval);
     }
   }
 
@@ -287,8 +290,8 @@ export class CallerSubmissions {
   async #adopt(open: OpenSubmit): Promise<void> {
     const { callerId, store } = this.#parts.settings;
     const row = await store.get('submissions', [callerId, open.messageId]);
-    const accepted = typeof row?.session_id === 'string' && (await this.#parts.follower.find(row.session_id));
-    this.#forget(open.messageId);
+    const accepted = row?.status === 'accepted' && (await this.#parts.follower.find(String(row.session_id)));
+    this.#open.take(open.messageId);
     if (accepted) open.answer.resolve({ accepted });
     else if (row?.status === 'rejected') open.answer.resolve({ rejected: JSON.parse(String(row.answer)) });
     else open.answer.reject(new HcpError('submit_timeout', 'The submit was given up by another process'));

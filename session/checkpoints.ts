@@ -58,6 +58,11 @@ export function insertCheckpoint(sessionId: string, sequence: number, draft: Che
   };
 }
 
+/** Where the work of an earlier session goes on: stored anew, before anything the session itself says. */
+export function copyCheckpoint(sessionId: string, checkpoint: Checkpoint): Write {
+  return insertCheckpoint(sessionId, 0, { ...checkpoint, text: JSON.stringify(checkpoint.data) });
+}
+
 export function deleteCheckpoint(sessionId: string, checkpointId: string): Write {
   return { delete: 'checkpoints', key: [sessionId, checkpointId] };
 }

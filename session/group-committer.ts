@@ -3,6 +3,8 @@ import { type Clock, delay } from '../shared/clock.ts';
 import { HcpError, isHcpError } from '../shared/errors.ts';
 import type { Logger } from '../shared/logger.ts';
 import type { Conflict, Store, Write } from '../shared/store/store.ts';
+import type { AuditChain, LinkedRecords } from './audit/chain.ts';
+import type { AuditDraft } from './audit/record.ts';
 import { isStored, type LogEntry, logRow } from './log.ts';
 
 /** Shared by all commits of one ownership of a session: broken by the first conflict, and then for good. */
@@ -17,39 +19,60 @@ export interface SessionCommit {
   readonly fence: Fence;
   readonly entries: readonly LogEntry[];
   readonly writes?: readonly Write[];
+  /** Goes on record with the step, or not at all (HCP-312). */
+  readonly audit?: readonly AuditDraft[];
 }
 
 interface Waiting extends SessionCommit {
+  /** When it was asked for. */
+  readonly at: number;
   readonly resolve: (outcome: 'committed' | 'conflict') => void;
   readonly reject: (error: unknown) => void;
+}
+
+/** Which step of a group met a conflict, and how many before it are stored. */
+interface Hit {
+  readonly index: number;
+  readonly stored: number;
 }
 
 const LARGEST_GROUP = 500;
 const RETRY = { firstDelayMs: 50, maxDelayMs: 5000 };
 
+export interface GroupCommitterOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Where steps go on record; nobody else may link to it. Steps with audit drafts need one. */
+  readonly audit?: AuditChain;
+}
+
 /**
  * Commits the steps of many sessions together: while one store commit is under way the next ones collect, and go out as
  * one. No timer, no added wait when idle. Per session the order of the calls is kept, and nothing is written after a
- * conflict (another instance has the session then) or a failure.
+ * conflict (another instance has the session then) or a failure. Each step goes on record once; only one without a log
+ * entry, whose answer was lost while the committer was being closed, may do so twice.
  */
 export class GroupCommitter {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #audit: AuditChain | undefined;
   readonly #closing = new AbortController();
   #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
 
-  constructor(store: Store, options: { readonly clock: Clock; readonly logger: Logger }) {
+  constructor(store: Store, options: GroupCommitterOptions) {
     this.#store = store;
     this.#clock = options.clock;
     this.#logger = options.logger;
+    this.#audit = options.audit;
   }
 
   /** Resolves when it is durable. Waits for a store that is away. */
   commit(commit: SessionCommit): Promise<'committed' | 'conflict'> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...commit, resolve, reject });
+      if (commit.audit?.length && this.#audit === undefined) throw new TypeError('Audit drafts need a chain');
+      this.#waiting.push({ ...commit, at: this.#clock.now(), resolve, reject });
       this.#running ??= this.#run();
     });
   }
@@ -99,28 +122,44 @@ export class GroupCommitter {
     }
   }
 
-  /** An event needs no transaction: the log's key is the fence, and every prefix of a log is valid. */
-  async #persist(group: readonly Waiting[]): Promise<{ index: number; stored: number } | undefined> {
-    const isPlain = group.every(({ writes = [] }) => writes.length === 0);
-    const sizes = group.map(({ entries, writes = [] }) => entries.length + writes.length);
-    const answer = await this.#patiently(
-      isPlain
-        ? () =>
-            this.#store.append(
-              'log',
-              group.flatMap(({ entries }) => entries.map(logRow)),
-            )
-        : () => this.#store.commit(group.flatMap(writesOf)),
-    );
-    if (answer === 'appended' || answer === 'committed') return undefined;
-    const index = owner(sizes, answer);
-    return { index, stored: isPlain ? index : 0 };
+  #persist(group: readonly Waiting[]): Promise<Hit | undefined> {
+    return group.every(isPlain) ? this.#append(group) : this.#transact(group);
   }
 
-  async #isolate(
-    group: readonly Waiting[],
-    { index, stored }: { index: number; stored: number },
-  ): Promise<readonly Waiting[]> {
+  /** An event needs no transaction: the log's key is the fence, and every prefix of a log is valid. */
+  async #append(group: readonly Waiting[]): Promise<Hit | undefined> {
+    const rows = group.flatMap(({ entries }) => entries.map(logRow));
+    const answer = await this.#patiently(() => this.#store.append('log', rows));
+    if (answer === 'appended') return undefined;
+    const index = owner(group, answer);
+    return { index, stored: index };
+  }
+
+  async #transact(group: readonly Waiting[]): Promise<Hit | undefined> {
+    const linked = await this.#link(group);
+    const writes = [...group.flatMap(writesOf), ...(linked?.writes ?? [])];
+    const answer = await this.#patiently(() => this.#store.commit(writes));
+    // A group whose answer was lost meets its own records, which say that all of it is there.
+    if (answer === 'committed' || (linked && (await this.#patiently(() => linked.chain.isStored(linked))))) {
+      linked?.chain.follow(linked);
+      return undefined;
+    }
+    const index = owner(group, answer);
+    if (index >= 0) return { index, stored: 0 };
+    this.#logger.error({ chain: linked?.head.chain }, 'The audit chain is not as it was left: another one begins');
+    linked?.chain.abandon();
+    return this.#transact(group);
+  }
+
+  /** What goes on record with a group, behind everything else of it. */
+  async #link(group: readonly Waiting[]): Promise<(LinkedRecords & { readonly chain: AuditChain }) | undefined> {
+    const chain = this.#audit;
+    const drafts = group.flatMap(({ audit = [], at }) => audit.map((draft) => ({ ...draft, at })));
+    if (chain === undefined || drafts.length === 0) return undefined;
+    return { ...(await this.#patiently(() => chain.link(drafts))), chain };
+  }
+
+  async #isolate(group: readonly Waiting[], { index, stored }: Hit): Promise<readonly Waiting[]> {
     for (const waiting of group.slice(0, stored)) waiting.resolve('committed');
     const culprit = group[index] as Waiting; // the index came from this group
     const [first] = culprit.entries;
@@ -136,7 +175,7 @@ export class GroupCommitter {
   /** Of a step that was appended in part the rest is still to come; a transaction is there as a whole. */
   async #remainder(group: readonly Waiting[], culprit: Waiting): Promise<readonly Waiting[]> {
     const entries: LogEntry[] = [];
-    if ((culprit.writes ?? []).length === 0) {
+    if (isPlain(culprit)) {
       for (const entry of culprit.entries) {
         if (!(await this.#patiently(() => isStored(this.#store, entry)))) entries.push(entry);
       }
@@ -165,11 +204,16 @@ function writesOf({ entries, writes = [] }: SessionCommit): Write[] {
   return [...entries.map((entry): Write => ({ insert: 'log', row: logRow(entry) })), ...writes];
 }
 
-/** Which step of the group a write belongs to. */
-function owner(sizes: readonly number[], { write }: Conflict): number {
+/** Whether it is nothing but words in the log. */
+function isPlain({ writes = [], audit = [] }: SessionCommit): boolean {
+  return writes.length === 0 && audit.length === 0;
+}
+
+/** Which step of the group a write belongs to; −1 for a record, which belongs to all. */
+function owner(group: readonly SessionCommit[], { write }: Conflict): number {
   let before = 0;
-  return sizes.findIndex((size) => {
-    before += size;
+  return group.findIndex(({ entries, writes = [] }) => {
+    before += entries.length + writes.length;
     return write < before;
   });
 }

@@ -105,9 +105,9 @@ export async function* readEvents(
   to: number,
 ): AsyncIterable<LogEntry & { readonly sequence: number }> {
   if (from > to) return;
-  // An event's position is above its sequence: the acceptance stands before the first one, and the odd takeover between.
+  // No event's position is below its sequence: before most stands the acceptance, and the odd takeover between.
   const page = Math.min(PAGE, to - from + 4);
-  for await (const entry of readLog(store, sessionId, from + 1, page)) {
+  for await (const entry of readLog(store, sessionId, from, page)) {
     const { sequence } = entry;
     if (sequence === undefined || sequence < from) continue;
     if (sequence > to) return;

@@ -32,6 +32,7 @@ export interface SessionRecord {
   readonly dataClassification: DataClassification | undefined;
   readonly safetyEnvelope: SafetyEnvelope;
   readonly maxDurationMs: number | undefined;
+  readonly abortTimeoutMs: number | undefined;
   /** Names of the extensions in force, as they were told; none before it is accepted. */
   readonly extensions: readonly string[];
   readonly createdAt: number;
@@ -41,7 +42,8 @@ export interface SessionRecord {
   readonly closedAt: number | undefined;
   /** Which of the places of its capability it takes, where these are limited. */
   readonly slot: number | undefined;
-  readonly pausedBy: 'caller' | undefined;
+  /** `caller`: the caller keeps it paused. `caller_soon`: it shall be, from the next safe point on. */
+  readonly pausedBy: 'caller' | 'caller_soon' | undefined;
   /** The hard limit it broke, told in a sentence. */
   readonly violation: Violation | undefined;
   readonly publishedThrough: number;
@@ -66,6 +68,7 @@ export function newRecord(fields: Essentials & Partial<SessionRecord>): SessionR
     dataClassification: undefined,
     safetyEnvelope: {},
     maxDurationMs: undefined,
+    abortTimeoutMs: undefined,
     extensions: [],
     updatedAt: fields.createdAt,
     runningSince: undefined,
@@ -102,6 +105,7 @@ export function recordOf(row: Row): SessionRecord {
     dataClassification: text('data_classification') as DataClassification | undefined,
     safetyEnvelope: JSON.parse(text('safety_envelope') ?? '{}'),
     maxDurationMs: number('max_duration_ms'),
+    abortTimeoutMs: number('abort_timeout_ms'),
     extensions: JSON.parse(text('extensions') ?? '[]'),
     createdAt: Number(row.created_at),
     updatedAt: Number(row.updated_at),
@@ -109,7 +113,7 @@ export function recordOf(row: Row): SessionRecord {
     deadlineAt: number('deadline_at'),
     closedAt: number('closed_at'),
     slot: number('slot'),
-    pausedBy: text('paused_by') as 'caller' | undefined,
+    pausedBy: text('paused_by') as SessionRecord['pausedBy'],
     violation: row.violation === null || row.violation === undefined ? undefined : JSON.parse(String(row.violation)),
     publishedThrough: Number(row.published_through),
     active: row.active !== null,
@@ -135,6 +139,7 @@ export function rowOf(record: SessionRecord): Row {
     data_classification: record.dataClassification ?? null,
     safety_envelope: Object.keys(record.safetyEnvelope).length > 0 ? JSON.stringify(record.safetyEnvelope) : null,
     max_duration_ms: record.maxDurationMs ?? null,
+    abort_timeout_ms: record.abortTimeoutMs ?? null,
     extensions: record.extensions.length > 0 ? JSON.stringify(record.extensions) : null,
     created_at: record.createdAt,
     updated_at: record.updatedAt,

@@ -13,6 +13,7 @@ export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() 
 
 const SECRET_KEYS = new Set([
   'session_token',
+  'jwk',
   'sessionToken',
   'token',
   'password',

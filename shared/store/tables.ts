@@ -29,7 +29,10 @@ export const hcpTables = {
       submitted_at: 'integer',
       /** The body of the `task_submit`. */
       request: 'text',
+      /** The session, also while a human decides whether there will be one. */
       session_id: 'text?',
+      /** How long that is waited for. */
+      approval_until: 'integer?',
       /** The body of the answer. */
       answer: 'text?',
     },
@@ -120,6 +123,7 @@ export const hcpTables = {
       /** The envelope the work must stay in, as JSON. */
       safety_envelope: 'text?',
       max_duration_ms: 'integer?',
+      abort_timeout_ms: 'integer?',
       /** Names of the extensions in force, a JSON list; `null` when there are none. */
       extensions: 'text?',
       created_at: 'integer',
@@ -129,7 +133,7 @@ export const hcpTables = {
       closed_at: 'integer?',
       /** Which of the places of its capability it takes, where these are limited. */
       slot: 'integer?',
-      /** `caller` while the caller keeps it paused. */
+      /** `caller` while the caller keeps it paused, `caller_soon` while it is about to. */
       paused_by: 'text?',
       /** The hard limit that was broken, as JSON: it must end, and the emergency procedure run, whatever happens. */
       violation: 'text?',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { Executor, PolicyDecision, Run } from '../../callee/index.ts';
+import type { CallerRights, Executor, Run } from '../../callee/index.ts';
 import { ManualClock } from '../../testing/manual-clock.ts';
 import { untilStopped } from '../support/executors.ts';
 import { describeOnStacks } from '../support/stacks.ts';
@@ -208,19 +208,19 @@ describeOnStacks('aborts', (stack) => {
   verifies('V-70', 'an abort before the decision stops nothing', async () => {
     await using world = await World.create(stack());
     const { promise: asked, resolve: tellAsked } = Promise.withResolvers<void>();
-    const { promise: decision, resolve: decide } = Promise.withResolvers<PolicyDecision>();
-    const policy = ({ task }: { task: { capability: string } }) => {
-      if (task.capability !== 'test.task') return { accept: false, reasonCode: 'forbidden', message: '' } as const;
+    const { promise: decision, resolve: decide } = Promise.withResolvers<CallerRights | undefined>();
+    const callers = ({ task }: { task: { capability: string } }) => {
+      if (task.capability !== 'test.task') return undefined;
       tellAsked();
       return decision;
     };
-    await world.serve(async () => ({ outputs: {} }), { policy });
+    await world.serve(async () => ({ outputs: {} }), { policy: { callers } });
     const messageId = await world.submit();
     await asked;
     await world.abort(await sessionOf(world, messageId));
     await world.echo();
     expect(world.logged(/"state":"PENDING".*nothing to stop/)).toHaveLength(1);
-    decide({ accept: true });
+    decide({});
     expect((await world.hearOut()).at(-1)).toBe('E4 closed COMPLETED task_completed');
   });
 

@@ -227,7 +227,7 @@ describeOnStacks('bad and odd commands', (stack) => {
       await rejected(world, rawSubmit(world, { capability_version: 'banana' })),
     ].map(({ reason_code, suggestion }) => [reason_code, suggestion]);
     expect(reasons).toEqual([
-      ['capability_not_found', 'Offered are test.task'],
+      ['capability_not_found', 'Offered are test.task, hcp.describe'],
       ['capability_version_unsupported', 'Offered are 1.0.0, 1.4.2, 2.0.0'],
       ['invalid_input', 'Use a range such as ^1.0.0'],
     ]);

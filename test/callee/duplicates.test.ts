@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import { acceptKnownCallers, type Policy, type PolicyDecision } from '../../callee/index.ts';
+import { acceptKnownCallers, type CallerRights, type Policy } from '../../callee/index.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { Transport } from '../../shared/transport/transport.ts';
 import { ManualClock } from '../../testing/manual-clock.ts';
@@ -65,21 +65,21 @@ describeOnStacks('repeated submits', (stack) => {
   verifies(['V-55', 'HCP-107'], 'a submit repeated before the decision gets one answer, later', async () => {
     await using world = await World.create(stack());
     const { promise: asked, resolve: tellAsked } = Promise.withResolvers<void>();
-    const { promise: decision, resolve: decide } = Promise.withResolvers<PolicyDecision>();
-    const policy: Policy = ({ task }) => {
-      if (task.capability !== 'test.task') return { accept: false, reasonCode: 'forbidden', message: 'An echo' };
+    const { promise: decision, resolve: decide } = Promise.withResolvers<CallerRights | undefined>();
+    const callers: Policy['callers'] = ({ task }) => {
+      if (task.capability !== 'test.task') return undefined;
       tellAsked();
       return decision;
     };
     const { executor, runs } = counted();
-    await world.serve(executor, { policy });
+    await world.serve(executor, { policy: { callers } });
     const messageId = await world.submit();
     await asked;
     await world.submit({}, messageId);
     await world.submit({}, messageId);
     await world.echo();
     expect(world.logged(/not decided yet/)).toHaveLength(2);
-    decide({ accept: true });
+    decide({});
     expect((await world.hearOut()).filter((told) => told === 'task_accepted')).toHaveLength(1);
     await world.echo();
     expect(runs).toHaveLength(1);
@@ -192,9 +192,9 @@ describeOnStacks('repeated submits', (stack) => {
       steps.push('acked');
       tellAcked();
     });
-    const policy = () => {
+    const callers = () => {
       steps.push('judged');
-      return { accept: true } as const;
+      return {};
     };
     await world.serve(
       async () => {
@@ -202,13 +202,14 @@ describeOnStacks('repeated submits', (stack) => {
         steps.push('worked');
         return { outputs: {} };
       },
-      { store, transport, policy },
+      { store, transport, policy: { callers } },
     );
     await world.submit();
     await acked;
     tellFinish();
     await world.hearOut();
-    expect(steps).toEqual(['stored answers,sessions', 'judged', 'stored log,sessions,answers', 'acked', 'worked']);
+    const decided = 'stored log,sessions,answers,audit,audit_heads';
+    expect(steps).toEqual(['stored answers,sessions', 'judged', decided, 'acked', 'worked']);
   });
 });
 

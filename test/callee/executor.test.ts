@@ -90,8 +90,9 @@ describeOnStacks('what an executor may say', (stack) => {
     const { run, sessionId, finish } = await startTask(world);
     await world.abort(sessionId);
     expect(tell(await world.next())).toBe('E3 RUNNING→ABORTING abort_requested');
-    for (const call of [run.pause(), run.resume(), run.checkpoint({}, { description: 'too late' })]) {
-      await expect(call).rejects.toMatchObject({ code: 'session_illegal_transition' });
+    const store = () => run.checkpoint({}, { description: 'too late' });
+    for (const call of [() => run.pause(), () => run.resume(), store]) {
+      await expect(call()).rejects.toMatchObject({ code: 'session_illegal_transition' });
     }
     await run.log({ level: 'info', message: 'Putting things away' });
     finish();
@@ -165,7 +166,7 @@ describeOnStacks('what an executor may say', (stack) => {
       const { run, finish } = await startTask(world, { clock, maxDuration: 'PT1S' });
       await run.pause();
       clock.advance(1000);
-      await run.resume();
+      await expect(run.resume()).rejects.toMatchObject({ code: 'session_closed' });
       expect((await world.hearOut()).slice(-3)).toEqual([
         'task_failed timeout',
         'E5 RUNNING→FAILED timeout',

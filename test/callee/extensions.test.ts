@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { PolicyDecision, Run } from '../../callee/index.ts';
+import type { CallerRights, Run } from '../../callee/index.ts';
 import type { Extensions } from '../../schemas/types.ts';
 import { untilStopped } from '../support/executors.ts';
 import { ALL, askReplay, askStatus, dataOf } from '../support/inquiries.ts';
@@ -30,21 +30,26 @@ describeOnStacks('extensions', (stack) => {
     await world.serve(async () => ({ outputs: {} }), {}, declared);
     expect(await agreed(world, ALL)).toEqual({ 'replay/1': {}, 'status/1': {}, 'stream/1': {} });
     expect(await agreed(world, { 'stream/1': { required: true } })).toEqual({ 'stream/1': {} });
-    expect(await agreed(world, { 'replay/2': {}, 'pause/1': { required: false }, odd: null })).toBeUndefined();
+    expect(await agreed(world, { 'replay/2': {}, 'resume/1': { required: false }, odd: null })).toBeUndefined();
+    expect(await agreed(world, { 'pause/1': {}, 'approval/1': {}, 'cure/1': {} })).toEqual({
+      'pause/1': {},
+      'approval/1': {},
+      'cure/1': {},
+    });
     expect(await agreed(world, { 'acme.org/colour/1': { required: true } })).toEqual({ 'acme.org/colour/1': {} });
     expect(await agreed(world)).toBeUndefined();
   });
 
   verifies('P9', 'a task that requires one we lack is rejected, naming it', async () => {
     await using world = await World.create(stack());
-    await world.serve(async () => ({ outputs: {} }), {}, { extensions: ['pause/1'] });
+    await world.serve(async () => ({ outputs: {} }), {}, { extensions: ['resume/1', 'artifact/1'] });
     await world.submit({ extensions: { ...ALL, 'pause/1': { required: true } } });
     expect(await world.next()).toMatchObject({
       type: 'task_rejected',
       payload: {
         reason_code: 'invalid_input',
         reason_message: '/payload/extensions requires pause/1',
-        suggestion: 'Offered are replay/1, status/1, stream/1',
+        suggestion: 'Offered are replay/1, status/1, stream/1, approval/1, cure/1, resume/1',
       },
     });
     await world.echo();
@@ -80,7 +85,9 @@ describeOnStacks('extensions', (stack) => {
       { type: 'x-replay', session_id, payload: { from_sequence: -1, to_sequence: 1 } },
       { type: 'x-status', session_id: null, payload: {} },
       { type: 'x-status', session_id, payload: { session_token: 7 } },
-      { type: 'x-pause', session_id, payload: {} },
+      { type: 'x-pause', session_id: null, payload: {} },
+      { type: 'x-resume', session_id, payload: { session_token: 7 } },
+      { type: 'x-rewind', session_id, payload: {} },
     ].map((command) => submitObject({}, { message_id: randomUUID(), ...command }));
     for (const command of bad) {
       await world.send(bytes(command), wireProperties({ appId: world.callerId }));
@@ -227,20 +234,20 @@ describeOnStacks('status/1', (stack) => {
   verifies('status/1', 'a session that was not, or not yet, accepted tells nothing', async () => {
     await using world = await World.create(stack());
     const { promise: asking, resolve: tellAsking } = Promise.withResolvers<void>();
-    const { promise: decision, resolve: decide } = Promise.withResolvers<PolicyDecision>();
-    const policy = ({ task }: { task: { capability: string } }) => {
-      if (task.capability === 'test.echo') return { accept: true } as const;
+    const { promise: decision, resolve: decide } = Promise.withResolvers<CallerRights | undefined>();
+    const callers = ({ task }: { task: { capability: string } }) => {
+      if (task.capability === 'test.echo') return {};
       tellAsking();
       return decision;
     };
-    await world.serve(async () => ({ outputs: {} }), { policy });
+    await world.serve(async () => ({ outputs: {} }), { policy: { callers } });
     const messageId = await world.submit(asked);
     await asking;
     const sessionId = await sessionOf(world, messageId);
     await askStatus(world, sessionId);
     await world.echo();
-    decide({ accept: false, reasonCode: 'forbidden', message: 'Not today' });
-    expect(tell(await world.next())).toBe('task_rejected forbidden');
+    decide(undefined);
+    expect(tell(await world.next())).toBe('task_rejected unauthorized');
     await askStatus(world, sessionId);
     await world.echo();
     expect(world.logged(/"type":"x-status","state":"(PENDING|REJECTED)".*not in force/)).toHaveLength(2);

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { TaskFailure } from '../../callee/index.ts';
+import { acceptKnownCallers, TaskFailure } from '../../callee/index.ts';
 import { ManualClock } from '../../testing/manual-clock.ts';
 import { describeOnStacks } from '../support/stacks.ts';
 import { verifies } from '../support/verifies.ts';
@@ -82,7 +82,7 @@ describeOnStacks('valid flows of a callee', (stack) => {
 
   verifies('V-03', 'a task rated above the limit of its caller is rejected, without an event', async () => {
     await using world = await World.create(stack());
-    const policy = () => ({ accept: true, riskLimit: 'R3' }) as const;
+    const policy = acceptKnownCallers({ [world.callerId]: { riskLimit: 'R3' } });
     await world.serve(
       async () => ({ outputs: {} }),
       { policy },
@@ -141,10 +141,12 @@ describeOnStacks('valid flows of a callee', (stack) => {
   verifies(['V-08', 'HCP-120'], 'a task that takes longer than it may fails at its deadline', async () => {
     await using world = await World.create(stack());
     const clock = new ManualClock();
+    const { promise: working, resolve: tellWorking } = Promise.withResolvers<void>();
     const { promise: stopped, resolve: tellStopped } = Promise.withResolvers<unknown>();
     await world.serve(
       (_, run) =>
         new Promise((_resolve, reject) => {
+          tellWorking();
           run.signal.addEventListener('abort', () => {
             tellStopped(run.signal.reason);
             reject(run.signal.reason);
@@ -154,7 +156,9 @@ describeOnStacks('valid flows of a callee', (stack) => {
     );
     await world.submit({ constraints: { max_duration: 'PT1S' } });
     await world.started();
+    await working;
     clock.advance(999);
+    expect(world.unheard).toBe(0);
     clock.advance(1);
     expect(await world.hearOut()).toEqual([
       'task_failed timeout',

@@ -196,9 +196,11 @@ describeOnStacks('recovery of a callee that was killed', (stack) => {
     const { promise: judging, resolve: tellJudging } = Promise.withResolvers<void>();
     await world.serve(async () => ({ outputs: {} }), {
       instanceId: 'one',
-      policy: () => {
-        tellJudging();
-        return new Promise(() => {});
+      policy: {
+        callers: () => {
+          tellJudging();
+          return new Promise(() => {});
+        },
       },
     });
     await submitScript(world, { progress: 'a' });

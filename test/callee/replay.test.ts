@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { CalleeOptions, GateRequest, PolicyDecision } from '../../callee/index.ts';
+import type { CalleeOptions, CallerRights, GateRequest } from '../../callee/index.ts';
 import { planReplay } from '../../callee/replay.ts';
 import { purgeSessions } from '../../callee/retention.ts';
 import { untilStopped } from '../support/executors.ts';
@@ -151,7 +151,7 @@ describeOnStacks('replay/1', (stack) => {
     await using world = await World.create(stack());
     const other = new SecondCaller(world);
     await other.listen();
-    const policy = () => ({ accept: true }) as const;
+    const policy = { callers: () => ({}) };
     const { sessionId, token, finish } = await startTalking(world, { policy });
     for (const state of ['RUNNING', 'COMPLETED']) {
       await askReplay(world, sessionId, [1, 9], { token, senderId: other.callerId });
@@ -213,13 +213,13 @@ describeOnStacks('replay/1', (stack) => {
     async () => {
       await using world = await World.create(stack());
       const { promise: busy, resolve: tellBusy } = Promise.withResolvers<void>();
-      const { promise: decision, resolve: decide } = Promise.withResolvers<PolicyDecision>();
-      const policy = ({ task }: GateRequest) => {
-        if (task.capability !== 'test.busy') return { accept: true } as const;
+      const { promise: decision, resolve: decide } = Promise.withResolvers<CallerRights | undefined>();
+      const callers = ({ task }: GateRequest) => {
+        if (task.capability !== 'test.busy') return {};
         tellBusy();
         return decision;
       };
-      const { sessionId, finish } = await startTalking(world, { policy, prefetch: 1 });
+      const { sessionId, finish } = await startTalking(world, { policy: { callers }, prefetch: 1 });
       await world.submit({ capability: 'test.busy' });
       await busy; // the owner takes no command now
       await world.serve(untilStopped);
@@ -238,8 +238,8 @@ describeOnStacks('replay/1', (stack) => {
       expect(await world.store.scan('commands', 'by_callee', { where: [world.calleeId] })).toEqual([]);
       finish();
       expect((await world.hearOut()).at(-1)).toBe('E9 closed COMPLETED task_completed');
-      decide({ accept: false, reasonCode: 'forbidden', message: 'Not today' });
-      expect(tell(await world.next())).toBe('task_rejected forbidden');
+      decide(undefined);
+      expect(tell(await world.next())).toBe('task_rejected unauthorized');
     },
   );
 });

@@ -135,9 +135,9 @@ describeOnStacks('the time a session may take', (stack) => {
     await world.next();
     const control = await run;
     clock.advance(HOUR);
-    await control.resume();
+    await expect(control.resume()).rejects.toMatchObject({ code: 'session_closed' });
     expect(await world.hearOut()).toEqual([
-      'E4 PAUSED→RUNNING resumed_by_callee',
+      'E4 PAUSED→RUNNING timeout',
       'task_failed timeout',
       'E5 RUNNING→FAILED timeout',
       'E6 closed FAILED timeout',

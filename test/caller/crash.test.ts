@@ -59,20 +59,22 @@ const three: Executor = async (_, run) => {
 };
 
 describeOnStacks('a caller that is killed', (stack) => {
-  for (const [vector, when, times] of [
-    ['V-102', 'handled', 2],
-    ['V-103', 'committed', 1],
+  for (const [vector, when, isHandledAgain] of [
+    ['V-102', 'handled', true],
+    ['V-103', 'committed', false],
   ] as const) {
     verifies([vector, 'HCP-215', 'HCP-216'], `when event 4 is ${when}: its effect is there once`, async () => {
       await using scene = await stage(stack(), three);
       const first = scene.caller({ submits: 1, dies: { when, sequence: 4 } });
       const sessionIds = idsOf(await first.said('session'));
       await first.exited;
+      // Of one life nothing can be told by counting: the engine may have run its transaction more than once.
+      const before = scene.handled().length;
       const second = scene.caller({ sessionIds, dies: { when, sequence: 4 } });
       await second.said('done');
       const [sessionId] = sessionIds;
       expect(await scene.entries(String(sessionId))).toEqual(inOrder(upTo(7)));
-      expect(scene.handled().filter((line) => line === `${sessionId} 4`)).toHaveLength(times);
+      expect(scene.handled().slice(before).includes(`${sessionId} 4`)).toBe(isHandledAgain);
     });
   }
 

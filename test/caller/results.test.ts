@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { CallerRoom, isPending, TIMES } from '../support/caller-room.ts';
+import { CallerRoom, DO_IT, isPending, TIMES } from '../support/caller-room.ts';
 import { describeOnStacks } from '../support/stacks.ts';
 import { verifies } from '../support/verifies.ts';
 
@@ -144,6 +144,21 @@ describeOnStacks('results', (stack) => {
       expect(await again?.result()).toMatchObject({ outputs: { all: 'there' } });
     });
   }
+
+  verifies(['P8', 'V-05'], 'a failure tells its last checkpoint, and a new task can name it', async () => {
+    await using room = await CallerRoom.create(stack());
+    const caller = await room.caller(handler);
+    const { session, sessionId } = await room.begin(caller);
+    await room.callee.fail(sessionId, 'timeout', 'Too slow', { error_details: { last_checkpoint: 'ckpt-7' } });
+    const outcome = await session.result();
+    expect(outcome).toMatchObject({ status: 'failed', errorCode: 'timeout', lastCheckpoint: 'ckpt-7' });
+    const extensions = { 'resume/1': { session_id: sessionId, checkpoint_id: 'ckpt-7', required: true } };
+    const submitted = caller.submit({ ...DO_IT, extensions }, { calleeId: room.calleeId });
+    const submit = await room.callee.command('task_submit');
+    expect(submit.payload.extensions).toMatchObject({ ...extensions, 'replay/1': { required: false } });
+    await room.callee.accept(submit);
+    await submitted;
+  });
 
   verifies(['HCP-221'], 'the events a result tells of are asked for again where that was agreed', async () => {
     await using room = await CallerRoom.create(stack());

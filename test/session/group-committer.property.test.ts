@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { AuditChain, type AuditDraft, verifyAudit } from '../../session/audit/index.ts';
 import { type Fence, GroupCommitter } from '../../session/group-committer.ts';
 import { type LogEntry, logRow, readLog, readTail } from '../../session/log.ts';
 import { silentLogger } from '../../shared/logger.ts';
@@ -21,8 +22,9 @@ const action = fc.oneof(
       session: fc.constantFrom(...SESSIONS),
       // A step that says more than one thing always changes its session too.
       step: fc.oneof(
-        fc.constant({ entries: 1, mixed: false }),
-        fc.record({ entries: fc.integer({ min: 1, max: 3 }), mixed: fc.constant(true) }),
+        fc.constant({ entries: 1, mixed: false, notes: 0 }),
+        fc.record({ entries: fc.integer({ min: 1, max: 3 }), mixed: fc.constant(true), notes: fc.nat(2) }),
+        fc.record({ entries: fc.nat(2), mixed: fc.constant(false), notes: fc.integer({ min: 1, max: 2 }) }),
       ),
     }),
   },
@@ -43,8 +45,16 @@ const action = fc.oneof(
 
 type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
 
+interface StepShape {
+  readonly entries: number;
+  readonly mixed: boolean;
+  /** How many records it leaves. */
+  readonly notes: number;
+}
+
 interface Told {
   readonly ids: readonly string[];
+  readonly notes: readonly string[];
   readonly outcome: 'committed' | 'conflict';
 }
 
@@ -62,7 +72,10 @@ class Story {
   constructor(store: Store) {
     this.#store = store;
     this.#faulty = new FaultyStore(store);
-    this.#committer = new GroupCommitter(this.#faulty.store, { clock: this.#clock, logger: silentLogger });
+    const { store: faulty } = this.#faulty;
+    const clock = this.#clock;
+    const audit = new AuditChain(faulty, { calleeId: 'lab', clock });
+    this.#committer = new GroupCommitter(faulty, { clock, logger: silentLogger, audit });
   }
 
   async play(one: Action): Promise<void> {
@@ -88,14 +101,16 @@ class Story {
     this.#faulty.faults.length = 0;
   }
 
-  #commit(sessionId: string, { entries: count, mixed }: { entries: number; mixed: boolean }): void {
+  #commit(sessionId: string, { entries: count, mixed, notes: noteCount }: StepShape): void {
     const owner = this.#owners.get(sessionId) ?? { fence: { broken: false }, position: 0 };
     this.#owners.set(sessionId, owner);
     const entries = Array.from({ length: count }, () => entry(sessionId, ++owner.position));
     const row = { callee_id: 'lab', instance_id: sessionId, lease_until: owner.position };
     const writes: Write[] = mixed ? [{ put: 'instances', row }] : [];
-    const work = this.#committer.commit({ fence: owner.fence, entries, writes }).then((outcome) => {
-      this.told.push({ ids: entries.map(({ messageId }) => messageId), outcome });
+    const notes = Array.from({ length: noteCount }, () => randomUUID());
+    const audit = notes.map((note): AuditDraft => ({ kind: 'decision', sessionId, details: { note } }));
+    const work = this.#committer.commit({ fence: owner.fence, entries, writes, audit }).then((outcome) => {
+      this.told.push({ ids: entries.map(({ messageId }) => messageId), notes, outcome });
       this.#open.delete(work);
     });
     this.#open.add(work);
@@ -120,10 +135,16 @@ function entry(sessionId: string, position: number): LogEntry {
   return { sessionId, position, sequence: position, kind: 'log', messageId, at: 0, body: undefined };
 }
 
+/** What is on record, in order. */
+async function recorded(store: Store): Promise<string[]> {
+  const rows = await store.scan('audit', 'key', { where: ['lab'], limit: 1000 });
+  return rows.flatMap(({ body }) => JSON.parse(String(body)).details.note ?? []);
+}
+
 describeOnEmbeddedStores('the group committer under everything at once', (open) => {
   verifies(
-    ['HCP-111', 'HCP-112'],
-    'keeps every log without a hole, nothing twice, what it told of as committed, and nothing else',
+    ['HCP-111', 'HCP-112', 'HCP-312'],
+    'keeps every log without a hole, nothing twice, on record or not, what it told of as committed, and nothing else',
     async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(action, { minLength: 1, maxLength: 40 }), async (actions) => {
@@ -137,9 +158,15 @@ describeOnEmbeddedStores('the group committer under everything at once', (open) 
             expect(log.map(({ position }) => position)).toEqual(log.map((_, index) => index + 1));
             stored.push(...log.map(({ messageId }) => messageId));
           }
-          const committed = story.told.filter(({ outcome }) => outcome === 'committed').flatMap(({ ids }) => ids);
+          const kept = story.told.filter(({ outcome }) => outcome === 'committed');
+          const committed = kept.flatMap(({ ids }) => ids);
           // Neither more nor less, so what was told of as a conflict is not there.
           expect(stored.toSorted()).toEqual([...committed, ...story.rivals].toSorted());
+          const notes = await recorded(store);
+          expect(notes.toSorted()).toEqual(kept.flatMap((told) => told.notes).toSorted());
+          expect(await verifyAudit(store, 'lab')).toEqual([]);
+          // Lost answers and rivals are no reason to begin another chain.
+          expect(await store.scan('audit_heads', 'key')).toHaveLength(notes.length > 0 ? 1 : 0);
         }),
         { numRuns: 150 },
       );

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
+import { AuditChain, type AuditDraft, verifyAudit } from '../../session/audit/index.ts';
 import { type Fence, GroupCommitter, type SessionCommit } from '../../session/group-committer.ts';
 import { type LogEntry, logRow, readLog } from '../../session/log.ts';
 import { silentLogger } from '../../shared/logger.ts';
@@ -20,8 +21,8 @@ class Owner {
     this.#position = position;
   }
 
-  step(entries = 1, writes: readonly Write[] = []): SessionCommit {
-    return { fence: this.fence, entries: Array.from({ length: entries }, () => this.#entry()), writes };
+  step(entries = 1, writes: readonly Write[] = [], audit: readonly AuditDraft[] = []): SessionCommit {
+    return { fence: this.fence, entries: Array.from({ length: entries }, () => this.#entry()), writes, audit };
   }
 
   #entry(): LogEntry {
@@ -39,8 +40,20 @@ function instance(id: string): Write {
 function build(inner: Store) {
   const faulty = new FaultyStore(inner);
   const clock = new RecordingClock();
-  const committer = new GroupCommitter(faulty.store, { clock, logger: silentLogger });
+  const audit = new AuditChain(faulty.store, { calleeId: 'lab', clock });
+  const committer = new GroupCommitter(faulty.store, { clock, logger: silentLogger, audit });
   return { faulty, clock, committer, calls: faulty.calls.all };
+}
+
+function note(id: string): AuditDraft {
+  return { kind: 'decision', details: { id } };
+}
+
+/** What is on record, of all chains. Throws unless they are intact. */
+async function recorded(store: Store): Promise<string[]> {
+  expect(await verifyAudit(store, 'lab')).toEqual([]);
+  const rows = await store.scan('audit', 'key', { where: ['lab'], limit: 1000 });
+  return rows.flatMap(({ body }) => JSON.parse(String(body)).details.id ?? []);
 }
 
 const idsOf = (commits: readonly SessionCommit[]) =>
@@ -238,5 +251,96 @@ describeOnEmbeddedStores('the group committer', (open) => {
     await expect(committer.commit(a.step())).rejects.toMatchObject({ code: 'store_value_invalid' });
     expect(await logged(store, 'a')).toHaveLength(1);
     expect(await logged(store, 'b')).toHaveLength(2);
+  });
+
+  verifies('HCP-312', 'a step goes on record in the commit that makes it durable', async () => {
+    await using store = await open();
+    const { committer, calls } = build(store);
+    const [a, b] = [new Owner('a'), new Owner('b')];
+    const steps = [a.step(1, [], [note('a1')]), b.step(1), a.step(1, [instance('i1')], [note('a2'), note('a3')])];
+    await Promise.all(steps.map((step) => committer.commit(step)));
+    await committer.commit(b.step(0, [], [note('b1')]));
+    // Three entries, a write, the opening, three records and the head; then a record and the head.
+    expect(calls).toEqual([
+      { method: 'commit', size: 9 },
+      { method: 'commit', size: 2 },
+    ]);
+    expect(await recorded(store)).toEqual(['a1', 'a2', 'a3', 'b1']);
+  });
+
+  it('reads nothing, and appends, where nothing goes on record', async () => {
+    await using store = await open();
+    const refuse = async () => expect.fail('It was read');
+    const { committer, calls } = build({ ...store, get: refuse, scan: refuse });
+    const a = new Owner('a');
+    await committer.commit(a.step(2));
+    await committer.commit(a.step(1, [instance('i1')]));
+    expect(calls.map(({ method }) => method)).toEqual(['append', 'commit']);
+    expect(await recorded(store)).toEqual([]);
+    expect(await store.scan('audit_heads', 'key')).toEqual([]);
+  });
+
+  verifies('HCP-312', 'a step that met a conflict leaves no record, and the others in its group do', async () => {
+    await using store = await open();
+    const { committer } = build(store);
+    const [a, b] = [new Owner('a'), new Owner('b')];
+    await store.append('log', new Owner('b').step().entries.map(logRow));
+    const steps = [a.step(1, [], [note('a1')]), b.step(1, [], [note('b1')]), a.step(0, [], [note('a2')])];
+    const outcomes = await Promise.all(steps.map((step) => committer.commit(step)));
+    expect(outcomes).toEqual(['committed', 'conflict', 'committed']);
+    expect(await committer.commit(b.step(0, [], [note('b2')]))).toBe('conflict');
+    expect(await recorded(store)).toEqual(['a1', 'a2']);
+  });
+
+  for (const code of ['store_outcome_unknown', 'store_unavailable'] as const) {
+    verifies('HCP-312', `steps whose answer was lost (${code}) are on record once, with or without a log`, async () => {
+      await using store = await open();
+      const { committer, faulty, clock } = build(store);
+      const [a, b] = [new Owner('a'), new Owner('b')];
+      for (const round of ['1', '2']) {
+        faulty.loseAnswer(code);
+        const audited = [a.step(2, [], [note(`a${round}`)]), b.step(0, [], [note(`b${round}`)]), a.step()];
+        const outcomes = Promise.all(audited.map((step) => committer.commit(step)));
+        await clock.asked(50, Number(round));
+        clock.advance(50);
+        expect(await outcomes).toEqual(['committed', 'committed', 'committed']);
+      }
+      expect(await recorded(store)).toEqual(['a1', 'b1', 'a2', 'b2']);
+      expect(await logged(store, 'a')).toHaveLength(6);
+      expect(await store.scan('audit_heads', 'key')).toHaveLength(1);
+    });
+  }
+
+  verifies('HCP-312', 'what cannot be put on record fails alone', async () => {
+    await using store = await open();
+    const { committer } = build(store);
+    const [a, b] = [new Owner('a'), new Owner('b')];
+    const endless: AuditDraft = { kind: 'decision', details: { id: 1n } };
+    const steps = [a.step(1, [], [note('a1')]), b.step(1, [], [endless]), a.step(1, [], [note('a2')])];
+    const outcomes = await Promise.allSettled(steps.map((step) => committer.commit(step)));
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(await recorded(store)).toEqual(['a1', 'a2']);
+    expect(await logged(store, 'b')).toEqual([]);
+  });
+
+  verifies('HCP-312', 'a record somebody put in the way ends the chain, not the work', async () => {
+    await using store = await open();
+    const { committer } = build(store);
+    const a = new Owner('a');
+    await committer.commit(a.step(1, [], [note('a1')]));
+    const [, last] = await store.scan('audit', 'key', { where: ['lab'] });
+    await store.commit([{ insert: 'audit', row: { ...last, position: 3 } }]);
+    expect(await committer.commit(a.step(1, [], [note('a2')]))).toBe('committed');
+    const findings = await verifyAudit(store, 'lab');
+    expect(new Set(findings.map(({ chain }) => chain))).toEqual(new Set([last?.chain]));
+    await store.commit([{ delete: 'audit', key: ['lab', String(last?.chain), 3] }]);
+    expect(await recorded(store)).toEqual(['a1', 'a2']);
+  });
+
+  it('refuses a step with something for the record when it has no chain', async () => {
+    await using store = await open();
+    const committer = new GroupCommitter(store, { clock: new RecordingClock(), logger: silentLogger });
+    await expect(committer.commit(new Owner('a').step(1, [], [note('a1')]))).rejects.toThrow(TypeError);
+    expect(await logged(store, 'a')).toEqual([]);
   });
 });

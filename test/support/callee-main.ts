@@ -6,10 +6,13 @@ import type { CalleeProcessOptions } from './callee-process.ts';
 import { scripted, scriptedCleanup } from './scripted.ts';
 import { TASK } from './world.ts';
 
-const { transportUrl, storeUrl, callerId, ...options }: CalleeProcessOptions = JSON.parse(process.argv[2] ?? '');
+const given: CalleeProcessOptions = JSON.parse(process.argv[2] ?? '');
+const { transportUrl, storeUrl, callerId, declaration, ...options } = given;
 const [transport, store] = await Promise.all([openTransport(transportUrl), openStore(storeUrl)]);
-const callee = createCallee({ ...options, transport, store, policy: acceptKnownCallers([callerId]) });
-callee.capability(TASK, scripted, { cleanup: scriptedCleanup });
+const policy = acceptKnownCallers({ [callerId]: { riskLimit: 'R5' } });
+const callee = createCallee({ ...options, transport, store, policy });
+const offered = { ...TASK, extensions: ['pause/1', 'resume/1'], ...declaration };
+callee.capability(offered, scripted, { cleanup: scriptedCleanup });
 process.on('SIGTERM', async () => {
   await callee.close();
   await transport.close();

@@ -3,15 +3,18 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { CalleeOptions } from '../../callee/index.ts';
+import type { Capability } from '../../schemas/types.ts';
 import { within } from '../../testing/transport-contract/stage.ts';
 
 export type CalleeProcessOptions = Pick<
   CalleeOptions,
-  'calleeId' | 'instanceId' | 'leaseMs' | 'prefetch' | 'idleTimeout'
+  'calleeId' | 'instanceId' | 'leaseMs' | 'prefetch' | 'idleTimeout' | 'approvalTimeout'
 > & {
   readonly transportUrl: string;
   readonly storeUrl: string;
   readonly callerId: string;
+  /** What is declared otherwise. Every task is as risky as the ceiling. */
+  readonly declaration?: Partial<Capability>;
 };
 
 const LIMIT_MS = 60_000;

@@ -26,6 +26,7 @@ function mortal(inner: Store): Store {
     async transaction<T>(work: (tx: StoreTransaction) => Promise<T>): Promise<T> {
       lastHandled = 0;
       const result = await inner.transaction(work);
+      tellCommitted();
       if (dies?.when === 'committed' && lastHandled >= dies.sequence) die();
       return result;
     },
@@ -33,12 +34,26 @@ function mortal(inner: Store): Store {
 }
 
 let lastHandled = 0;
+let { promise: committed, resolve: tellCommitted } = Promise.withResolvers<void>();
+
+/** Resolves when every event up to `session_closed` is in the ledger: the result comes before the last ones. */
+async function closed(sessionId: string): Promise<void> {
+  for (;;) {
+    const next = committed;
+    const row = await store.get('follows', [callerId, sessionId]);
+    if (row?.final_state) return;
+    await next;
+    ({ promise: committed, resolve: tellCommitted } = Promise.withResolvers<void>());
+  }
+}
+
+const store = await openStore(storeUrl, { tables: LEDGER_TABLES });
 const path = /^sqlite:(.*)$/.exec(transportUrl)?.[1];
 const transport = await (path === undefined
   ? openTransport(transportUrl)
   : connectSqlite({ path, pollMs: 2, leaseMs: 100 }));
 const caller = createCaller({
-  ...{ callerId, transport, store: mortal(await openStore(storeUrl, { tables: LEDGER_TABLES })) },
+  ...{ callerId, transport, store: mortal(store) },
   gapHoldMs: 60_000,
   onEvent: async (event, tx) => {
     await enter(event, tx);
@@ -57,6 +72,7 @@ for (let count = 0; count < submits; count++) {
 }
 const sessions = await Promise.all(sessionIds.map((sessionId) => caller.session(sessionId)));
 await Promise.all(sessions.map((session) => session?.result()));
+for (const sessionId of sessionIds) await closed(sessionId);
 if (sessions.length > 0) {
   // Its acks are on their way out, too.
   await caller.close();

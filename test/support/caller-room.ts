@@ -128,6 +128,7 @@ export class CallerRoom implements AsyncDisposable {
       onLateEvent: ({ payload }) => told.add(`late ${payload.sequence}`),
       onOrphan: ({ type }) => told.add(`orphan ${type}`),
       onUncorrelated: ({ type }) => told.add(`uncorrelated ${type}`),
+      onApprovalPending: ({ sessionId, riskLevel }) => told.add(`pending ${riskLevel} ${sessionId}`),
       onInvalid: ({ code }) => told.add(`invalid ${code}`),
       onTrouble: ({ code }: HcpError) => told.add(`trouble ${code}`),
       ...options,
@@ -164,6 +165,11 @@ export class CallerRoom implements AsyncDisposable {
   /** The same, once it has ended. */
   ended(sessionId: string): Promise<Row> {
     return this.followed(sessionId, (row) => row.ended_at !== null);
+  }
+
+  /** What waits in the store for its turn in a session. */
+  async waiting(sessionId: string): Promise<readonly Row[]> {
+    return this.store.scan('parked', 'key', { where: [this.callerId, sessionId] });
   }
 
   logged(pattern: RegExp): string[] {

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type { Messages } from '../../shared/messages/message.ts';
+import type { ExtensionCommands, Messages } from '../../shared/messages/message.ts';
 import { parseMessage } from '../../shared/messages/parse.ts';
 import { commandQueue, eventRoute } from '../../shared/transport/topology.ts';
 import type { Delivery, Transport } from '../../shared/transport/transport.ts';
 import { within } from '../../testing/transport-contract/stage.ts';
 
 type Submit = Messages['task_submit'];
+type Commands = Pick<Messages, 'task_submit' | 'abort'> & ExtensionCommands;
 
 export interface Saying {
   readonly messageId?: string;
@@ -61,12 +62,12 @@ export class ScriptedCallee {
     }
   }
 
-  async command<Type extends 'task_submit' | 'abort'>(type: Type): Promise<Messages[Type]> {
+  async command<Type extends keyof Commands>(type: Type): Promise<Commands[Type]> {
     const { body, properties } = await this.next();
     const parsed = parseMessage(body, properties);
     if (!parsed.ok) throw new Error(`The caller sent an invalid message: ${parsed.fault.message}`);
     if (parsed.message.type !== type) throw new Error(`Heard ${parsed.message.type} instead of ${type}`);
-    return parsed.message as Messages[Type]; // just seen
+    return parsed.message as Commands[Type]; // just seen
   }
 
   async say(type: string, sessionId: string | null, payload: object, saying: Saying = {}): Promise<void> {
@@ -103,6 +104,20 @@ export class ScriptedCallee {
     await this.say('task_rejected', saying.sessionId ?? null, payload, saying);
   }
 
+  /** Says that a human decides about a submit until then, and answers the id of the session to be. */
+  async pend(
+    { message_id }: Submit,
+    expiresAt: number,
+    { sessionId = randomUUID() as string, sequence = 1 }: { sessionId?: string; sequence?: number } = {},
+  ): Promise<string> {
+    await this.event(sessionId, sequence, 'x-approval-pending', {
+      in_reply_to: message_id,
+      expires_at: new Date(expiresAt).toISOString(),
+      assessed_risk_level: 'R4',
+    });
+    return sessionId;
+  }
+
   /** `progress` events with these numbers. */
   async report(sessionId: string, ...sequences: readonly number[]): Promise<void> {
     for (const sequence of sequences) {
@@ -126,7 +141,7 @@ export class ScriptedCallee {
     return this.say('task_completed', sessionId, { outputs, ...more }, saying);
   }
 
-  fail(sessionId: string, error_code: string, error_message: string): Promise<void> {
-    return this.say('task_failed', sessionId, { error_code, error_message });
+  fail(sessionId: string, error_code: string, error_message: string, more: object = {}): Promise<void> {
+    return this.say('task_failed', sessionId, { error_code, error_message, ...more });
   }
 }

@@ -1,7 +1,7 @@
-import { isIPv4 } from 'node:net';
 import { MongoClient, type MongoClientOptions, MongoError, MongoServerError, MongoServerSelectionError } from 'mongodb';
 import { HcpError } from '../../errors.ts';
 import { scrubUrls } from '../../logger.ts';
+import { isLoopback } from '../../loopback.ts';
 import { toStoreError } from './errors.ts';
 
 /** An absent server is reported after this long, and a silent one is given up. */
@@ -28,7 +28,7 @@ export function createClient({ url, options, allowInsecure }: ConnectionOptions)
     throw new TypeError(`w=${writeConcern.w} is weaker than the store promises: leave it out, or say w=majority`);
   }
   const isRemote =
-    srvHost !== undefined || !hosts.every((host) => host.socketPath !== undefined || isLoopback(host.host));
+    srvHost !== undefined || !hosts.every((host) => host.socketPath !== undefined || isLoopback(host.host ?? ''));
   if (isRemote && !tls && !allowInsecure) {
     throw new TypeError('A MongoDB server on another machine needs tls=true in its URL, or allowInsecure: true');
   }
@@ -42,12 +42,6 @@ function parse(url: string, options: MongoClientOptions): MongoClient {
     // No cause: the driver may quote the URL with its password.
     throw new TypeError(`The MongoDB URL or options are wrong: ${scrubUrls((error as Error).message)}`);
   }
-}
-
-function isLoopback(host: string | undefined): boolean {
-  if (host === undefined) return false;
-  // An address, not any name that begins like one: 127.example.com may be anywhere.
-  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
 /** Connects and makes sure that the server can do transactions. */

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../../clock.ts';
 import { type Logger, silentLogger } from '../../logger.ts';
+import { isLoopback } from '../../loopback.ts';
 import {
   booleanOption,
   choiceOption,
@@ -8,7 +9,7 @@ import {
   LONGEST_TIMER_MS,
   refuseUnknownOptions,
 } from '../../option-checks.ts';
-import { type AmqpServer, isLoopback, parseServerUrl } from './server-url.ts';
+import { type AmqpServer, parseServerUrl } from './server-url.ts';
 
 /** What Node's TLS socket is given; see `tls.createSecureContext`. */
 export interface AmqpTlsOptions {

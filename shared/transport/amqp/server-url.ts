@@ -1,5 +1,3 @@
-import { isIPv4 } from 'node:net';
-
 /** Where the broker is and who we are, taken apart. */
 export interface AmqpServer {
   readonly protocol: 'amqp' | 'amqps';
@@ -37,10 +35,6 @@ export function parseServerUrl(url: unknown): AmqpServer {
     username: anonymous ? 'guest' : decode(parts.username),
     password: anonymous ? 'guest' : decode(parts.password),
   };
-}
-
-export function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '::1' || (isIPv4(hostname) && hostname.startsWith('127.'));
 }
 
 /** The server without its credentials, for logs and errors. */
