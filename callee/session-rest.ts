@@ -75,6 +75,8 @@ export class SessionRest {
   /** The caller wants a rest, now or at a safe point. Where that does not fit, it is told so (P6). */
   async pauseForCaller(mode: 'drain' | 'immediate', drainMs: number, writes: readonly Write[]): Promise<void> {
     const { record, commit, trouble } = this.#parts;
+    // A repeated wish that has come true: commands may come twice.
+    if (record().pausedBy === 'caller') return this.#forget(writes);
     if (record().state !== 'RUNNING') return this.#ignore('x-pause', writes);
     if (mode === 'immediate') return this.#restForCaller(writes);
     this.#pause.drain(drainMs, () => this.#drained().catch(trouble));
@@ -124,10 +126,14 @@ export class SessionRest {
   }
 
   async #ignore(type: string, writes: readonly Write[]): Promise<void> {
-    const { record, store, commit } = this.#parts;
-    if (react(record().state, 'emit') === 'emit') {
-      await commit({ sayings: [ignored(type, record())], writes: () => writes });
-    } else if (writes.length > 0) await store.commit(writes);
+    const { record, commit } = this.#parts;
+    if (react(record().state, 'emit') !== 'emit') return this.#forget(writes);
+    await commit({ sayings: [ignored(type, record())], writes: () => writes });
+  }
+
+  /** Nothing to say. */
+  async #forget(writes: readonly Write[]): Promise<void> {
+    if (writes.length > 0) await this.#parts.store.commit(writes);
   }
 }
 
