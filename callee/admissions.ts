@@ -1,5 +1,5 @@
-import { scanAll } from '../session/audit/read.ts';
 import { isHcpError } from '../shared/errors.ts';
+import { scanAll } from '../shared/store/scan-all.ts';
 import type { Write } from '../shared/store/store.ts';
 import {
   type Approval,

@@ -1,5 +1,6 @@
 import type { Abort, XPause, XReplayUnavailableData, XResume } from '../schemas/types.ts';
 import type { SessionRecord } from '../session/record.ts';
+import { scanAll } from '../shared/store/scan-all.ts';
 import type { Row, Write } from '../shared/store/store.ts';
 import type { Host } from './host.ts';
 
@@ -26,8 +27,6 @@ export interface Errand<Task extends Job = Job> {
   readonly userId: string | undefined;
   readonly appId: string | undefined;
 }
-
-const PAGE = 200;
 
 /** Errands for sessions that another instance runs: stored, until that one has done them. */
 export class StoredCommands {
@@ -58,13 +57,8 @@ export class StoredCommands {
   /** All of this callee, the oldest first; `forget` is the write that ends one. */
   async *all(): AsyncIterable<{ readonly errand: Errand; readonly forget: Write }> {
     const where = [this.#host.settings.calleeId];
-    let after: Row | undefined;
-    for (;;) {
-      const range = { where, limit: PAGE, ...(after && { after }) };
-      const rows = await this.#host.store.scan('commands', 'by_callee', range);
-      for (const row of rows) yield { errand: errandOf(row), forget: forgetting(row) };
-      if (rows.length < PAGE) return;
-      after = rows.at(-1);
+    for await (const row of scanAll(this.#host.store, 'commands', 'by_callee', { where })) {
+      yield { errand: errandOf(row), forget: forgetting(row) };
     }
   }
 }

@@ -1,9 +1,9 @@
 import type { TaskSubmit, TaskSubmitPayload } from '../../schemas/types.ts';
 import type { AuditDraft } from '../../session/audit/index.ts';
-import { scanAll } from '../../session/audit/read.ts';
 import { recordOf } from '../../session/record.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { HcpError } from '../../shared/errors.ts';
+import { scanAll } from '../../shared/store/scan-all.ts';
 import type { Store, Write } from '../../shared/store/store.ts';
 import { type Approval, approvalOf, type Vote } from './approval.ts';
 

@@ -1,5 +1,6 @@
 import type { Capability } from '../../schemas/types.ts';
 import type { SessionRecord } from '../../session/record.ts';
+import { scanAll } from '../../shared/store/scan-all.ts';
 import type { Row, Store, Write } from '../../shared/store/store.ts';
 
 /** The places of the capabilities that run only so many sessions at once, over all instances (HCP-131). */
@@ -48,16 +49,9 @@ export class Slots {
     }));
   }
 
-  async #taken(declaration: Capability): Promise<readonly Row[]> {
-    const found: Row[] = [];
-    let after: Row | undefined;
-    for (;;) {
-      const where = [this.#calleeId, nameOf(declaration)];
-      const rows = await this.#store.scan('slots', 'key', { where, limit: 1000, ...(after && { after }) });
-      found.push(...rows);
-      if (rows.length < 1000) return found;
-      after = rows.at(-1);
-    }
+  #taken(declaration: Capability): Promise<readonly Row[]> {
+    const where = [this.#calleeId, nameOf(declaration)];
+    return Array.fromAsync(scanAll(this.#store, 'slots', 'key', { where }));
   }
 }
 

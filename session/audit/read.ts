@@ -1,23 +1,6 @@
-import type { Range, Row, StoreReader } from '../../shared/store/store.ts';
+import { scanAll } from '../../shared/store/scan-all.ts';
+import type { StoreReader } from '../../shared/store/store.ts';
 import { type AuditHead, type AuditRecord, auditRecordOf } from './record.ts';
-
-const PAGE = 500;
-
-/** Every row of a stretch of an index, page by page. */
-export async function* scanAll(
-  store: StoreReader,
-  table: string,
-  index: string,
-  range: Pick<Range, 'where' | 'from' | 'to'>,
-): AsyncIterable<Row> {
-  let after: Row | undefined;
-  for (;;) {
-    const rows = await store.scan(table, index, { ...range, limit: PAGE, ...(after && { after }) });
-    yield* rows;
-    if (rows.length < PAGE) return;
-    after = rows.at(-1);
-  }
-}
 
 /** What is on record about one session, in order of time. */
 export async function* readAudit(store: StoreReader, calleeId: string, sessionId: string): AsyncIterable<AuditRecord> {

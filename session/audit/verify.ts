@@ -1,5 +1,6 @@
+import { scanAll } from '../../shared/store/scan-all.ts';
 import type { Row, StoreReader } from '../../shared/store/store.ts';
-import { auditHeads, scanAll } from './read.ts';
+import { auditHeads } from './read.ts';
 import { type AuditHead, NO_HASH, parseBody, rowFault } from './record.ts';
 
 /** Something about a chain that is not as it was written. */
