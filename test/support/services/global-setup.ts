@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import type { ServerDescription, ServicesDescription } from './description.ts';
-import { startServices } from './start.ts';
+import { type StartedServices, startServices } from './start.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -8,8 +8,22 @@ declare module 'vitest' {
   }
 }
 
-/** Vitest's `globalSetup`: one RabbitMQ and one MongoDB for the whole run. */
+/** Every project of the run has a copy of this module: what they share is kept outside of it. */
+const shared = globalThis as { hcpServices?: { readonly started: Promise<StartedServices>; users: number } };
+
+/** Vitest's `globalSetup`: one RabbitMQ and one MongoDB for the whole run, however many projects it has. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  shared.hcpServices ??= { started: start(), users: 0 };
+  const run = shared.hcpServices;
+  run.users++;
+  const services = await run.started;
+  project.provide('services', services.description);
+  return async () => {
+    if (--run.users === 0) await services[Symbol.asyncDispose]();
+  };
+}
+
+async function start(): Promise<StartedServices> {
   const services = await startServices({ rabbitmq: true, mongodb: true });
   const { rabbitmq, mongodb } = services.description;
   process.stdout.write(`services: ${summary('RabbitMQ', rabbitmq)}\n`);
@@ -19,10 +33,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await services[Symbol.asyncDispose]();
     throw new Error(`Servers are required here, but: ${missing.map((server) => server.reason).join('\n')}`);
   }
-  project.provide('services', services.description);
-  return async () => {
-    await services[Symbol.asyncDispose]();
-  };
+  return services;
 }
 
 function summary(name: string, server: ServerDescription): string {

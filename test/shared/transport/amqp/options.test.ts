@@ -25,6 +25,7 @@ describe('the options of connectAmqp', () => {
       tls: { minVersion: 'TLSv1.2', rejectUnauthorized: true },
       authentication: 'password',
       login: 'guest',
+      link: 'tls',
       queueType: 'quorum',
       heartbeatSeconds: 10,
       window: 512,
@@ -33,6 +34,16 @@ describe('the options of connectAmqp', () => {
       closeTimeoutMs: 10_000,
       maxFrameSize: 1_048_576,
     });
+  });
+
+  it.each([
+    ['local', { url: 'amqp://localhost' }],
+    ['local', { url: 'amqps://127.0.0.1' }],
+    ['tls', { url: 'amqps://broker.example' }],
+    ['plain', { url: 'amqp://broker.example', allowInsecure: true }],
+    ['plain', { url: 'amqps://broker.example', tls: { rejectUnauthorized: false }, allowInsecure: true }],
+  ])('tell that the link is %s of %j', (link, options) => {
+    expect(resolveAmqpOptions(options).link).toBe(link);
   });
 
   it('are taken as given', () => {
