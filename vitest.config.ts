@@ -5,6 +5,7 @@ import { SummaryReporter } from './test/support/reporter.ts';
 const ALONE = [
   'test/contract/**/*.test.ts',
   'test/docker/**/*.test.ts',
+  'test/shared/foreign-schema/**/*.test.ts',
   'test/shared/transport/amqp/**/*.test.ts',
   'test/support/**/*.test.ts',
   'test/callee/{broker-loss,guard-emergency,telemetry}.test.ts',

@@ -29,7 +29,6 @@ async function purge(store: Store, { sessionId, calleeId, callerId, messageId }:
     ...(await deletesOf(store, 'checkpoints', 'checkpoint_id', sessionId)),
     ...(await deletesOf(store, 'commands', 'message_id', sessionId)),
     { delete: 'approvals', key: [sessionId] },
-    { delete: 'approvals', key: [sessionId] },
     { delete: 'answers', key: [calleeId, callerId, messageId] },
     { delete: 'sessions', key: [sessionId] },
   ]);

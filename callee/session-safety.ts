@@ -9,7 +9,7 @@ import type { Host } from './host.ts';
 import type { Guard, Procedure, Run } from './run.ts';
 import { violated } from './sayings.ts';
 import { checkGrant } from './session-token.ts';
-import type { Saying, Step } from './session-writer.ts';
+import { type Saying, type Step, takenOver } from './session-writer.ts';
 
 export interface SafetyParts {
   readonly host: Host;
@@ -22,6 +22,8 @@ export interface SafetyParts {
   readonly run: () => Run;
   /** Resolves when the caller does not keep the session paused. */
   readonly unpaused: () => Promise<void>;
+  /** Another instance has the session. */
+  readonly onTakenOver: () => void;
   /** The work is over: no deadline ends it any more. */
   readonly onViolated: () => void;
   readonly commit: (step: Step) => Promise<void>;
@@ -130,6 +132,18 @@ export class SessionSafety {
       await expire();
       throw new HcpError('session_closed', 'The session is over: its token has expired', { cause: error });
     }
+    await this.#checkOwner();
+  }
+
+  /** Where equipment or life is at stake: a process that was frozen must not act on a session that others go on with. */
+  async #checkOwner(): Promise<void> {
+    const { host, record, onTakenOver } = this.#parts;
+    const { sessionId, epoch, riskLevel = 'R1' } = record();
+    if (riskLevel < 'R4') return;
+    const row = await host.store.get('sessions', [sessionId]);
+    if (row?.epoch === epoch) return;
+    onTakenOver();
+    throw takenOver();
   }
 }
 

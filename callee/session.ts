@@ -103,6 +103,7 @@ export class LiveSession {
         this.#touch();
         await this.rest.safePoint();
       },
+      onTakenOver: () => this.lose(),
       onViolated: () => this.#timers.clear(),
       commit: (step) => this.#writer.commit(step),
       warn: (violation) => this.#emit({ event: 'warning', data: beyondLimit(violation) }),

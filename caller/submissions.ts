@@ -42,6 +42,8 @@ export class CallerSubmissions {
   readonly #open: OpenSubmits;
   /** Rejections that were matched by guess: the same one again must not be taken for the answer to the next submit. */
   readonly #guessed = new Set<string>();
+  /** The last answer to a submit that is being stored. */
+  readonly #answering = new Map<string, Promise<unknown>>();
   #closed = false;
 
   constructor(parts: SubmissionParts) {
@@ -103,10 +105,12 @@ export class CallerSubmissions {
     const messageId = named ?? this.#onlyOpen(received.appId);
     const isGuess = named === undefined;
     if (message.type === 'task_rejected') {
-      return this.#patience.with(() => this.#rejected(message, messageId, isGuess));
+      return this.#inTurn(messageId, () => this.#patience.with(() => this.#rejected(message, messageId, isGuess)));
     }
     // At once: the session's first events are on our heels.
-    const accepted = this.#patience.with(() => this.#accepted({ ...received, message }, messageId, isGuess));
+    const accepted = this.#inTurn(messageId, () =>
+      this.#patience.with(() => this.#accepted({ ...received, message }, messageId, isGuess)),
+    );
     const [session] = await Promise.all([this.#parts.follower.expect(message.session_id, accepted), accepted]);
     if (session) this.#open.take(session.follow.messageId)?.answer.resolve({ accepted: session });
   }
@@ -139,6 +143,18 @@ export class CallerSubmissions {
     this.#closed = true;
     this.#patience.close();
     this.#open.close(closedError());
+  }
+
+  /** Of two answers to one submit the first counts, however long storing it takes (V-122). */
+  #inTurn<T>(messageId: string | undefined, store: () => Promise<T>): Promise<T> {
+    if (messageId === undefined) return store();
+    const turn = (this.#answering.get(messageId) ?? Promise.resolve()).then(store, store);
+    const forget = () => {
+      if (this.#answering.get(messageId) === turn) this.#answering.delete(messageId);
+    };
+    this.#answering.set(messageId, turn);
+    turn.then(forget, forget);
+    return turn;
   }
 
   /** Where there is no doubt (D-03). */
@@ -175,6 +191,8 @@ export class CallerSubmissions {
       startedAt: clock.now(),
       endedAt: undefined,
     };
+    // A copy of this very answer was stored since we looked.
+    if (row.status === 'accepted' && row.session_id === message.session_id) return this.#known(message.session_id);
     if (row.status !== 'open') {
       return this.#refuse(follow, row.status === 'accepted' ? 'Accepted twice' : 'Accepted too late');
     }

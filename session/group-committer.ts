@@ -84,9 +84,10 @@ export class GroupCommitter {
   }
 
   async #run(): Promise<void> {
-    // What is asked for in this turn of the event loop goes together.
-    await Promise.resolve();
     while (this.#waiting.length > 0) {
+      // What is asked for in this turn of the event loop goes together. And the loop must turn: a store that answers at
+      // once would let one busy task keep everything else waiting, aborts and heartbeats too (HCP-125).
+      await new Promise((resolve) => setImmediate(resolve));
       const group = this.#waiting.splice(0, LARGEST_GROUP);
       await this.#commitGroup(group);
     }

@@ -36,7 +36,7 @@ export interface DeskParts {
   /** Durable together, with what goes on record. */
   readonly commit: (writes: readonly Write[], audit: readonly AuditDraft[]) => Promise<'committed' | 'conflict'>;
   /** Somebody has decided: whoever runs the session shall look. */
-  readonly onDecided: (sessionId: string) => void;
+  readonly onDecided: (sessionId: string) => void | Promise<void>;
 }
 
 export function approvalDesk(parts: DeskParts): ApprovalDesk {
@@ -90,7 +90,7 @@ async function vote(
     const details = { ...cast, status, subject, risk_level, caller_id };
     // Else somebody voted, or it was asked anew, meanwhile: looked at again.
     if ((await parts.commit([write], [{ kind: 'approval', sessionId, details }])) !== 'committed') continue;
-    if (status !== 'pending') parts.onDecided(sessionId);
+    if (status !== 'pending') await parts.onDecided(sessionId);
     return after;
   }
 }

@@ -38,10 +38,10 @@ export function openApprovalDesk(options: ApprovalDeskOptions): ApprovalDesk {
   return approvalDesk({
     ...{ store, calleeId, clock },
     commit: (writes, notes) => committer.commit({ fence: { broken: false }, entries: [], writes, audit: notes }),
-    onDecided: (sessionId) => {
+    // Waited for: a command line would be gone before the callee has been told.
+    onDecided: (sessionId) =>
       ring(sessionId).catch((error: unknown) => {
         logger.warn({ err: error, session_id: sessionId }, 'The callee could not be told: it will look by itself');
-      });
-    },
+      }),
   });
 }
