@@ -11,7 +11,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   callee: ['session', 'shared', 'schemas'],
   caller: ['session', 'shared', 'schemas'],
   testing: ['callee', 'caller', 'session', 'shared', 'schemas'],
-  cli: ['callee', 'caller', 'session', 'shared', 'schemas'],
+  conformance: ['testing', 'session', 'shared', 'schemas'],
+  cli: ['conformance', 'testing', 'callee', 'caller', 'session', 'shared', 'schemas'],
   console: ['callee', 'caller', 'session', 'shared', 'schemas'],
 };
 

@@ -146,6 +146,7 @@ export const hcpTables = {
     indexes: {
       by_owner: { columns: ['callee_id', 'active', 'owner'] },
       by_closed: { columns: ['callee_id', 'closed_at'] },
+      by_created: { columns: ['callee_id', 'created_at'] },
     },
   },
   /** Everything a session said, in order. The key is what stops a former owner: two cannot write one position. */
