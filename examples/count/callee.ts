@@ -1,4 +1,4 @@
-/** A first harness: it counts, says how far it is, and continues after a crash. */
+/** A harness that counts, says how far it is, and continues from its last checkpoint after a crash. */
 import { setTimeout as work } from 'node:timers/promises';
 import { openStore, openTransport } from 'hcp-sdk';
 import { acceptKnownCallers, createCallee } from 'hcp-sdk/callee';
@@ -19,12 +19,13 @@ callee.capability(
   async ({ inputs }, run) => {
     const to = Number(inputs.to);
     for (let i = Number(run.resumedFrom?.data ?? 0) + 1; i <= to; i++) {
-      await work(10, undefined, { signal: run.signal });
+      await work(20, undefined, { signal: run.signal });
       await run.progress({ stage: 'counting', percent: (100 * i) / to, message: String(i) });
-      await run.checkpoint(i, { description: `counted to ${i}` });
+      if (i % 10 === 0) await run.checkpoint(i, { description: `counted to ${i}` });
     }
     return { outputs: { counted: to } };
   },
 );
 await callee.start();
+process.once('disconnect', () => process.exit(1)); // whoever started it is gone
 process.send?.('ready');
