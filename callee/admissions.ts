@@ -1,6 +1,7 @@
 import { isHcpError } from '../shared/errors.ts';
 import { scanAll } from '../shared/store/scan-all.ts';
 import type { Write } from '../shared/store/store.ts';
+import { Turns } from '../shared/turns.ts';
 import {
   type Approval,
   approvalOf,
@@ -30,7 +31,7 @@ export interface AdmissionParts {
 export class Admissions {
   readonly #parts: AdmissionParts;
   /** One judgement of a session at a time. */
-  readonly #judging = new Map<LiveSession, Promise<void>>();
+  readonly #turns = new Turns<LiveSession>();
   readonly #expiries = new Map<LiveSession, unknown>();
   /** Those that asked a human, or took a place, in this life. */
   readonly #engaged = new WeakSet<LiveSession>();
@@ -41,7 +42,7 @@ export class Admissions {
 
   /** Judges a session, for the first time, after a restart, or because a human has decided. */
   judge(session: LiveSession): Promise<void> {
-    return this.#inTurn(session, () => this.#judge(session));
+    return this.#turns.take(session, () => this.#judge(session));
   }
 
   /** The caller does not want it any more. Answers whether it was still to be decided, and told so (P3). */
@@ -50,7 +51,7 @@ export class Admissions {
     let isWithdrawn = false;
     // While the gate is at work there is nothing to withdraw, and nothing to wait for.
     if (!isWaiting()) return false;
-    await this.#inTurn(session, async () => {
+    await this.#turns.take(session, async () => {
       if (!isWaiting()) return;
       this.#forgetExpiry(session);
       await this.#reject(session, WITHDRAWN, await this.#approval(session), writes);
@@ -74,17 +75,6 @@ export class Admissions {
   close(): void {
     for (const timer of this.#expiries.values()) this.#parts.host.clock.clearTimeout(timer);
     this.#expiries.clear();
-  }
-
-  async #inTurn(session: LiveSession, work: () => Promise<void>): Promise<void> {
-    const before = this.#judging.get(session) ?? Promise.resolve();
-    const turn = before.catch(() => {}).then(work);
-    this.#judging.set(session, turn);
-    try {
-      await turn;
-    } finally {
-      if (this.#judging.get(session) === turn) this.#judging.delete(session);
-    }
   }
 
   async #judge(session: LiveSession): Promise<void> {

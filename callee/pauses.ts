@@ -4,6 +4,7 @@ import { recordOf, type SessionRecord } from '../session/record.ts';
 import { parseDuration } from '../shared/durations.ts';
 import { isHcpError } from '../shared/errors.ts';
 import type { Write } from '../shared/store/store.ts';
+import { Turns } from '../shared/turns.ts';
 import { isAuthorised, type SessionCommand } from './authorisation.ts';
 import type { Host } from './host.ts';
 import type { LiveSession } from './session.ts';
@@ -24,8 +25,8 @@ const DRAIN_MS = 60_000;
 /** Obeys `x-pause` and `x-resume` where `pause/1` is in force, here or in the instance that runs the session (P6). */
 export class Pauses {
   readonly #parts: PauseParts;
-  /** The last command of each session that is being obeyed. */
-  readonly #turns = new Map<string, Promise<void>>();
+  /** One at a time for each session: a pause must not overtake the resume before it. */
+  readonly #turns = new Turns<string>();
 
   constructor(parts: PauseParts) {
     this.#parts = parts;
@@ -33,24 +34,12 @@ export class Pauses {
 
   /** Resolves when its effect, or its way to the owner, is durable. Wrong ones meet silence, like unknown sessions. */
   take(command: PauseCommand): Promise<void> {
-    return this.#inTurn(command.message.session_id, () => this.#take(command));
+    return this.#turns.take(command.message.session_id, () => this.#take(command));
   }
 
   /** Obeys what another instance stored, if the session runs here, and forgets what is obsolete. */
   takeStored(errand: Errand<XPause | XResume>, forget: Write): Promise<void> {
-    return this.#inTurn(errand.sessionId, () => this.#takeStored(errand, forget));
-  }
-
-  /** One at a time: a pause must not overtake the resume before it. */
-  async #inTurn(sessionId: string, work: () => Promise<void>): Promise<void> {
-    const before = this.#turns.get(sessionId) ?? Promise.resolve();
-    const turn = before.catch(() => {}).then(work);
-    this.#turns.set(sessionId, turn);
-    try {
-      await turn;
-    } finally {
-      if (this.#turns.get(sessionId) === turn) this.#turns.delete(sessionId);
-    }
+    return this.#turns.take(errand.sessionId, () => this.#takeStored(errand, forget));
   }
 
   async #take(command: PauseCommand): Promise<void> {

@@ -3,6 +3,7 @@ import { HcpError, isHcpError } from '../shared/errors.ts';
 import { type BuiltMessage, buildMessage, restoreMessage } from '../shared/messages/build.ts';
 import { IN_REPLY_TO_HEADER } from '../shared/messages/message.ts';
 import type { Row } from '../shared/store/store.ts';
+import { Turns } from '../shared/turns.ts';
 import { approvalOf, forgetPending, storePending } from './approvals.ts';
 import type { AbortTarget } from './commands.ts';
 import type { EventChannel, ReceivedEvent, Verdict } from './event-channel.ts';
@@ -43,7 +44,7 @@ export class CallerSubmissions {
   /** Rejections that were matched by guess: the same one again must not be taken for the answer to the next submit. */
   readonly #guessed = new Set<string>();
   /** The last answer to a submit that is being stored. */
-  readonly #answering = new Map<string, Promise<unknown>>();
+  readonly #answering = new Turns<string>();
   #closed = false;
 
   constructor(parts: SubmissionParts) {
@@ -147,14 +148,7 @@ export class CallerSubmissions {
 
   /** Of two answers to one submit the first counts, however long storing it takes (V-122). */
   #inTurn<T>(messageId: string | undefined, store: () => Promise<T>): Promise<T> {
-    if (messageId === undefined) return store();
-    const turn = (this.#answering.get(messageId) ?? Promise.resolve()).then(store, store);
-    const forget = () => {
-      if (this.#answering.get(messageId) === turn) this.#answering.delete(messageId);
-    };
-    this.#answering.set(messageId, turn);
-    turn.then(forget, forget);
-    return turn;
+    return messageId === undefined ? store() : this.#answering.take(messageId, store);
   }
 
   /** Where there is no doubt (D-03). */
