@@ -18,10 +18,12 @@ describeOnStacks('several instances of a callee', (stack) => {
     async () => {
       await using world = await World.create(stack());
       const runs: string[][] = [[], []];
+      const { promise: allRun, resolve: tellAllRun } = Promise.withResolvers<void>();
       for (const mine of runs) {
         await world.serve(
           async (_, run) => {
             mine.push(run.sessionId);
+            if (runs.flat().length === 8) tellAllRun();
             return untilStopped(run);
           },
           { prefetch: 1 },
@@ -33,6 +35,7 @@ describeOnStacks('several instances of a callee', (stack) => {
         const message = await world.next();
         if (message.type === 'event' && message.payload.sequence === 2) sessions.add(message.session_id);
       }
+      await allRun;
       expect(runs.flat().toSorted()).toEqual([...sessions].toSorted());
       for (const sessionId of sessions) await world.abort(sessionId);
       const aborted = new Set<string>();
