@@ -7,7 +7,7 @@ function result(id: string, more: Partial<CheckResult> = {}): CheckResult {
   return {
     id,
     family,
-    requirements: ['HCP-1', 'V-2'],
+    requirements: ['HCP-001', 'V-02'],
     title: `does ${id}`,
     status: 'passed',
     durationMs: 1500,
@@ -83,7 +83,7 @@ describe('a conformance report', () => {
   it('tells people each family, each failure with its sentence and what it disproves, and the totals last', () => {
     const lines = formatReport({ ...REPORT, subject: 'caller mine' }, 'text').split('\n');
     expect(lines.slice(0, 5)).toEqual(['caller mine', '', '  order  1 passed, 1 skipped', '  gaps   1 failed', '']);
-    expect(lines).toContain('FAILED caller/gaps/b [HCP-1, V-2]');
+    expect(lines).toContain('FAILED caller/gaps/b [HCP-001, V-02]');
     expect(lines).toContain('  does caller/gaps/b');
     expect(lines).toContain('  second line');
     expect(lines.slice(-5)).toEqual([
@@ -103,7 +103,7 @@ describe('a conformance report', () => {
       totals: { passed: 1, failed: 1, skipped: 1 },
     });
     expect(report.results[1]).toEqual({
-      ...{ id: 'caller/gaps/b', family: 'gaps', requirements: ['HCP-1', 'V-2'], title: 'does caller/gaps/b' },
+      ...{ id: 'caller/gaps/b', family: 'gaps', requirements: ['HCP-001', 'V-02'], title: 'does caller/gaps/b' },
       ...{ status: 'failed', message: NASTY, duration_ms: 1500 },
     });
   });
@@ -117,7 +117,7 @@ describe('a conformance report', () => {
     expect(order?.attributes).toMatchObject({ name: 'order', tests: '2', failures: '0', skipped: '1', time: '3.000' });
     const [passed, skipped] = order?.children ?? [];
     expect(passed?.attributes).toEqual({
-      ...{ classname: 'caller/order/a', name: 'does caller/order/a [HCP-1, V-2]', time: '1.500' },
+      ...{ classname: 'caller/order/a', name: 'does caller/order/a [HCP-001, V-02]', time: '1.500' },
     });
     expect(passed?.children).toEqual([]);
     expect(skipped?.children[0]).toMatchObject({ name: 'skipped', attributes: { message: 'It needs more' } });
