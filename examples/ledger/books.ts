@@ -75,7 +75,8 @@ async function openSqliteBooks(path: string): Promise<Books> {
 function openMongoDbBooks(store: MongoDbStore): Books {
   // A session of the driver works with collections of its own client only.
   const movements = store.client.db().collection<Entry>('ledger_movements');
-  const accounts = store.client.db().collection<{ name: string; cents: number }>('ledger_accounts');
+  // The name is the key: two transactions that open the same account at once must not make two of it.
+  const accounts = store.client.db().collection<{ _id: string; cents: number }>('ledger_accounts');
   return {
     store,
     async clear() {
@@ -84,15 +85,15 @@ function openMongoDbBooks(store: MongoDbStore): Books {
     async enter(entry, tx) {
       const session = tx.native as ClientSession; // of a MongoDB store
       await movements.insertOne({ ...entry }, { session });
-      await accounts.updateOne({ name: entry.from }, { $inc: { cents: -entry.cents } }, { session, upsert: true });
-      await accounts.updateOne({ name: entry.to }, { $inc: { cents: entry.cents } }, { session, upsert: true });
+      await accounts.updateOne({ _id: entry.from }, { $inc: { cents: -entry.cents } }, { session, upsert: true });
+      await accounts.updateOne({ _id: entry.to }, { $inc: { cents: entry.cents } }, { session, upsert: true });
     },
     entries() {
       const bySession = { session_id: 1, sequence: 1 } as const;
       return movements.find({}, { projection: { _id: 0 }, sort: bySession }).toArray();
     },
     async balances() {
-      return Object.fromEntries((await accounts.find().toArray()).map(({ name, cents }) => [name, cents]));
+      return Object.fromEntries((await accounts.find().toArray()).map(({ _id, cents }) => [_id, cents]));
     },
     [Symbol.asyncDispose]: () => store.close(),
   };
