@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto';
 import type { TaskSubmit } from '../schemas/types.ts';
 import { EMPTY_LOG } from '../session/log.ts';
 import { newRecord, rowOf, type SessionRecord } from '../session/record.ts';
 import { isHcpError } from '../shared/errors.ts';
 import { isHarnessId, newSessionId } from '../shared/ids.ts';
 import { restoreMessage } from '../shared/messages/build.ts';
+import { sha256 } from '../shared/sha256.ts';
 import type { Write } from '../shared/store/store.ts';
 import type { Admissions } from './admissions.ts';
 import type { CommandChannel, ReceivedCommand } from './command-channel.ts';
@@ -33,7 +33,7 @@ export class Submissions {
     const { host, live } = this.#parts;
     const record = this.#record(command);
     const { calleeId, callerId, messageId, sessionId } = record;
-    const fingerprint = createHash('sha256').update(command.body).digest('hex');
+    const fingerprint = sha256(command.body);
     const row = { callee_id: calleeId, caller_id: callerId, message_id: messageId, session_id: sessionId };
     const writes: Write[] = [
       { insert: 'answers', row: { ...row, fingerprint, answer: null } },

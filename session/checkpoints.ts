@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { HcpError } from '../shared/errors.ts';
 import { newUlid } from '../shared/ids.ts';
 import type { Logger } from '../shared/logger.ts';
+import { sha256 } from '../shared/sha256.ts';
 import type { Row, Store, Write } from '../shared/store/store.ts';
 
 /** What an executor stored to continue from. */
@@ -99,8 +99,4 @@ function readCheckpoint(row: Row): Checkpoint | undefined {
     createdAt: String(row.created_at),
     data: JSON.parse(text),
   };
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }

@@ -3,6 +3,7 @@ import type { DataClassification, RiskLevel, SafetyEnvelope, SessionToken } from
 import { canonicalJson } from '../shared/canonical-json.ts';
 import { formatDuration } from '../shared/durations.ts';
 import { newUlid } from '../shared/ids.ts';
+import { sha256 } from '../shared/sha256.ts';
 import { tokenInvalid } from './keys/compact-token.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 
@@ -142,7 +143,7 @@ function termsOf(terms: TokenTerms): Pick<SessionClaims, 'cap' | 'risk' | 'data'
       max_duration: formatDuration(terms.maxDurationMs),
       abort_timeout: formatDuration(terms.abortTimeoutMs),
     },
-    env: createHash('sha256').update(canonicalJson(terms.safetyEnvelope)).digest('hex'),
+    env: sha256(canonicalJson(terms.safetyEnvelope)),
   };
 }
 

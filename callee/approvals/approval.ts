@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { RiskLevel, TaskSubmitPayload } from '../../schemas/types.ts';
 import type { SessionRecord } from '../../session/record.ts';
 import { canonicalJson } from '../../shared/canonical-json.ts';
+import { sha256 } from '../../shared/sha256.ts';
 import type { Row, Write } from '../../shared/store/store.ts';
 import type { Terms } from '../gate/gate.ts';
 
@@ -45,7 +45,7 @@ export function needsApproval({ capability, riskLevel }: Terms): boolean {
 export function subjectOf({ capability, riskLevel, safetyEnvelope }: Terms, task: TaskSubmitPayload): string {
   const { name, version } = capability.declaration;
   const subject = { ...task, capability: `${name}@${version}`, risk_level: riskLevel, safety_envelope: safetyEnvelope };
-  return createHash('sha256').update(canonicalJson(subject)).digest('hex');
+  return sha256(canonicalJson(subject));
 }
 
 export function newApproval(

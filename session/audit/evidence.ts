@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import { HcpError } from '../../shared/errors.ts';
+import { sha256 } from '../../shared/sha256.ts';
 import type { Row, Store } from '../../shared/store/store.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { type LogEntry, readLog } from '../log.ts';
-import { sha256 } from './digest.ts';
 import { readAudit } from './read.ts';
 import type { AuditRecord } from './record.ts';
 

@@ -1,5 +1,5 @@
+import { sha256 } from '../../shared/sha256.ts';
 import type { Row } from '../../shared/store/store.ts';
-import { sha256 } from './digest.ts';
 
 /** What is put on record. Adding a word here is all a new kind needs. */
 export type AuditKind =

@@ -1,6 +1,6 @@
 import { isHcpError } from '../../shared/errors.ts';
+import { sha256 } from '../../shared/sha256.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
-import { sha256 } from './digest.ts';
 import { EVIDENCE_FORMAT, SEAL_TYP, sealLine } from './evidence.ts';
 import { contentFindings, type EvidenceContent, type Fields, fieldsOf } from './evidence-content.ts';
 

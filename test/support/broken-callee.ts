@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Delivery, MessageProperties, OutgoingMessage, Transport } from '../../shared/transport/transport.ts';
+import { wrapTransport } from '../../testing/wrap-transport.ts';
 
 type Json = Record<string, unknown>;
 
@@ -26,16 +27,7 @@ export interface Fault {
 
 /** A transport with which a good callee becomes a bad one. */
 export function tampered(inner: Transport, fault: Fault): Transport {
-  return {
-    login: inner.login,
-    link: inner.link,
-    get status() {
-      return inner.status;
-    },
-    watch: (listener) => inner.watch(listener),
-    declare: (queue) => inner.declare(queue),
-    remove: (queue) => inner.remove(queue),
-    retire: (queue) => inner.retire(queue),
+  return wrapTransport(inner, {
     async publish(message, options) {
       const said = open(message);
       const instead = (said && fault.say?.(said)) ?? [said];
@@ -52,9 +44,7 @@ export function tampered(inner: Transport, fault: Fault): Transport {
         },
         options,
       ),
-    close: () => inner.close(),
-    [Symbol.asyncDispose]: () => inner.close(),
-  };
+  });
 }
 
 function hearInstead(delivery: Delivery, fault: Fault): Delivery | null {
